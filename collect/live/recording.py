@@ -13,7 +13,7 @@ from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import ToolReply
-from collect.benchmarks.base import Instance, TestResults, TestStatus
+from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark, LocalBug
 from collect.benchmarks.running import run_tests
 from collect.benchmarks.workspace import write_folder
@@ -62,9 +62,8 @@ class Recording:
         """The record of a new client session."""
         return ClientRecord(self, name)
 
-    def keep(self, name: str, test: str, repository: LiveRepository) -> tuple[Instance, int]:
+    def keep(self, name: str, test: str, now: Instance) -> tuple[Instance, int]:
         """Keep the repository as it is now as a bug of the run, and number it."""
-        now = repository.now()
         content = b"".join(path.encode() + b"\0" + data for path, data in now.files.items())
         tree = f"{now.repository}-{hashlib.sha256(content).hexdigest()[:12]}"
         with self._lock:
@@ -106,14 +105,20 @@ class ClientRecord:
     _began: float = field(default_factory=time.monotonic)
 
     def begin(
-        self, call: ToolCall, repository: LiveRepository, tools: Sequence[ToolSchema]
+        self,
+        call: ToolCall,
+        repository: LiveRepository,
+        environment: Environment | None,
+        tools: Sequence[ToolSchema],
     ) -> None:
-        """Note a call. Raises ConfigError."""
+        """Note a call, on the repository in this environment. Raises ConfigError."""
         recording, test = self.recording, call.text("test")
         if self._spec is None:
-            if not test or repository.not_there(repository.files(), test):
+            files = repository.files() if test else {}
+            if not test or repository.not_there(files, test):
                 return
-            instance, number = recording.keep(self.client, test, repository)
+            now = repository.now(files, environment)
+            instance, number = recording.keep(self.client, test, now)
             sub = recording.subagent
             variant = Variant.DEBUG2FIX if sub is not None else Variant.DEBUG_TOOLS_ONLY
             self._spec = RolloutSpec(instance, variant, self.client, sub, number)
@@ -140,11 +145,11 @@ class ClientRecord:
         Raises SandboxError, ConfigError."""
         if self._spec is None:
             return
-        bug, now = self._spec.instance, repository.now()
-        old, new = (outside(files, bug.test_paths) for files in (bug.files, now.files))
+        bug, current = self._spec.instance, repository.files()
+        old, new = (outside(files, bug.test_paths) for files in (bug.files, current))
         self._trace.patch = diff_trees(old, new, MAX_PATCH_LINES)
         if tests := self.recording.tests:
-            before, after = (_results(repository, bug, files) for files in (bug.files, now.files))
+            before, after = (_results(repository, bug, files) for files in (bug.files, current))
             statuses = [(before.statuses[test], after.statuses[test]) for test in tests]
             # If none failed, there was nothing to resolve.
             if any(earlier is not TestStatus.PASSED for earlier, _ in statuses):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.prompts import WORDINGS
-from collect.benchmarks.base import Instance
+from collect.benchmarks.base import Environment, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
@@ -21,6 +21,7 @@ from collect.benchmarks.projects.project import is_test_file, without_outputs
 from collect.benchmarks.workspace import read_folder, read_regular
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
+from collect.live.environment import EnvironmentArguments
 from collect.live.workspace import LiveWorkspace
 from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
@@ -51,13 +52,40 @@ class LiveRepository:
         self._lock = threading.Lock()
         self._read_before: dict[str, tuple[tuple[int, ...], bytes]] = {}
 
-    def now(self, files: Mapping[str, bytes] | None = None) -> Instance:
+    def now(
+        self,
+        files: Mapping[str, bytes] | None = None,
+        environment: Environment | None = None,
+    ) -> Instance:
         """The repository with its files as they are now; `files` if they were just read. The first
-        call installs what the tests need, which may take minutes. Raises ConfigError."""
+        call without a client's own `environment` installs what the tests need, which may take
+        minutes. Raises ConfigError."""
+        if environment is not None:
+            current = self.files() if files is None else files
+            return replace(self._looked_at.bare, files=current, environment=environment)
         with self._lock:
             if self._instance is None:
                 self._instance = self.benchmark.installed(self._looked_at)
         return replace(self._instance, files=self.files() if files is None else files)
+
+    def environment(self, settings: EnvironmentArguments) -> Environment:
+        """What the tests need with a client's settings, installed. Raises ConfigError,
+        SandboxError."""
+        if settings.is_for_python and self.language != "python":
+            raise ConfigError(
+                f"the tests are in {self.language}: python, packages and pytest_options are for "
+                "tests in Python"
+            )
+        if settings.packages and self.sandbox.backend != "local":
+            raise ConfigError("the packages are those of the container's image: leave them out")
+        if settings.python is not None and self.sandbox.python is not None:
+            raise ConfigError(
+                f"this server runs the tests with {self.sandbox.python} (sandbox.python): leave "
+                "python out"
+            )
+        config = settings.applied_to(self.benchmark.config)
+        benchmark = replace(self.benchmark, config=config)
+        return benchmark.installed(benchmark.look()).environment
 
     def files(self) -> dict[str, bytes]:
         """As they are now."""
@@ -133,7 +161,8 @@ class LiveRepository:
         return (
             f"\n\nThe sandbox has no module {missing[1]}: the setting collect.benchmark.packages "
             "names what the tests need installed, and collect.benchmark.import_paths the "
-            "repository's own folders to import from. Who runs this server can set them."
+            "repository's own folders to import from. Who runs this server can set them, and "
+            "`debug_environment` sets packages for your own starts."
         )
 
     def cases(self, sandbox: Sandbox, files: Mapping[str, bytes], test: str) -> str:

@@ -34,6 +34,7 @@ from collect.agents.debug2fix import DebugSubagent
 from collect.agents.debug_tools import Inspect
 from collect.agents.tools import ToolReply
 from collect.errors import ConfigError, RolloutStopped
+from collect.live.environment import SetEnvironment
 from collect.live.session import LiveSession, Ongoing, Report, Workplace
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome, code_version
@@ -57,7 +58,8 @@ INSTRUCTIONS = """\
 StepInto runs a test of the user's repository under a debugger, in a sandbox, on a copy of the \
 files. Use it when a runtime value decides: what a variable holds at a line, which branch is \
 taken, where a wrong value first appears. Where reading the source is enough, read it. {tools} \
-Name a test by its runner's id; after edits, start again or ask again."""
+Name a test by its runner's id; after edits, start again or ask again. If a start shows that the \
+tests lack a package, an option or a variable, set it with `debug_environment`."""
 WITH_SUBAGENT = (
     "`debug_subagent` answers one question about facts, with evidence; it fixes nothing."
 )
@@ -188,6 +190,7 @@ class LiveServer:
         times = {
             "debug_subagent": f"An answer takes at most {self.place.answer_seconds:g} s.",
             "debug_start_session": f"The first stop must come within {limits.start_timeout:g} s.",
+            SetEnvironment.name: "It affects no other client.",
         }
         each = f"Takes at most {limits.action_timeout:g} s; then the program is interrupted."
         told = f"{function['description']} {times.get(name, each)}"

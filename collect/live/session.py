@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,9 +24,10 @@ from collect.agents.prompts import wording
 from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, caller_sees, parse_answer
 from collect.agents.tools import Toolbox, ToolReply
-from collect.benchmarks.base import Instance
+from collect.benchmarks.base import Environment, Instance
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError, ModelFailure, RolloutError, RolloutStopped
+from collect.live.environment import EnvironmentArguments, SetEnvironment
 from collect.live.repository import LiveRepository
 from collect.live.workspace import LiveWorkspace
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
@@ -37,7 +38,7 @@ from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import Role, ToolOutcome
 from collect.threads import call_unless_stopped
 from sandbox import Sandbox
-from sandbox.debugger import Action, Debugger, State, open_debugger
+from sandbox.debugger import Action, Debugger, DebugLimits, State, open_debugger
 from sandbox.debugger.session import LAUNCH_ERRORS
 from sandbox.errors import DebuggerError, SandboxError
 
@@ -214,13 +215,17 @@ class LiveSession:
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
         self._closed, self._lock = False, threading.Lock()
+        self._settings = EnvironmentArguments()
+        self._environment: Environment | None = None
+        """What the client has set for its starts; None: the server's."""
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
+        self._setting = Toolbox([SetEnvironment(self._set_environment)])
 
     @property
     def schemas(self) -> list[ToolSchema]:
         """The tools as every client is offered them."""
-        return self._idle.schemas()
+        return [*self._idle.schemas(), *self._setting.schemas()]
 
     def call(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
         """Carry out a client's call, whatever comes of it. Raises RolloutStopped if the client has
@@ -231,8 +236,12 @@ class LiveSession:
         call = self._place.repository.from_inside(call)
         began = time.monotonic()
         try:
+            if call.name == SetEnvironment.name:
+                return self._setting.call(call)  # no debugging, and in no record
             if self._record is not None:
-                self._record.begin(call, self._place.repository, self.schemas)
+                self._record.begin(
+                    call, self._place.repository, self._environment, self._idle.schemas()
+                )
             reply = self._carry_out(call, ongoing)
         except (ConfigError, RolloutError, SandboxError, DebuggerError) as error:
             reply = ToolReply(f"Error: {error}", ToolOutcome.ERROR)
@@ -291,6 +300,31 @@ class LiveSession:
             return reply
         return self._noting_changes(opened, reply)
 
+    # What the client sets for its next starts.
+
+    def _set_environment(self, settings: EnvironmentArguments) -> str:
+        """Use these settings from the next start on. Raises ConfigError, SandboxError."""
+        decided = self._record is not None and bool(self._record.recording.tests)
+        if decided and (settings.variables or settings.pytest_options):
+            raise ConfigError(
+                "this session is recorded with tests that decide it: variables and pytest_options "
+                "are up to who runs this server"
+            )
+        self._environment = self._place.repository.environment(settings)
+        self._settings = settings
+        goes_on = " The open session goes on as it was started; start again to use them."
+        return "" if self._open is None else goes_on
+
+    def _now(self, files: Mapping[str, bytes] | None = None) -> Instance:
+        return self._place.repository.now(files, self._environment)
+
+    @property
+    def _limits(self) -> DebugLimits:
+        limits, seconds = self._place.runtime.agents.debugger, self._settings.seconds
+        if seconds is None:
+            return limits
+        return replace(limits, start_timeout=seconds, action_timeout=seconds)
+
     # The client's own debug session.
 
     def _toolbox(self, debugger: Debugger) -> Toolbox:
@@ -308,12 +342,11 @@ class LiveSession:
         unknown = repository.not_there(files, test) if test else None
         if unknown is not None:
             return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
-        instance = repository.now(files)
+        instance = self._now(files)
         with ExitStack() as undo:
             workspace = self._take(instance, ongoing)
             undo.callback(self._keep, workspace, ongoing)
-            limits = self._place.runtime.agents.debugger
-            debugger = open_debugger(instance.language, workspace.sandbox, limits)
+            debugger = open_debugger(instance.language, workspace.sandbox, self._limits)
             undo.callback(debugger.close)
             started = _Open(workspace, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
@@ -342,7 +375,8 @@ class LiveSession:
         if unknown is not None:
             return ToolReply(f"Error: {unknown}. The session goes on.", ToolOutcome.ERROR)
         opened.debugger.end_program()  # it could still write files
-        opened.instance, opened.told = repository.now(files), set()
+        opened.instance = replace(opened.instance, files=files)
+        opened.told = set()
         repository.prepare(opened.workspace, files)
         return opened.toolbox.call(call)
 
@@ -410,7 +444,7 @@ class LiveSession:
         if refused is not None:
             return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)
         ongoing.report(0, config.sub_max_steps, f"starts {arguments.test} under the debugger")
-        instance, player = repository.now(files), place.subagent.role_model()
+        instance, player = self._now(files), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
         workspace = self._take(instance, ongoing)

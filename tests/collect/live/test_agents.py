@@ -100,7 +100,10 @@ tool_timeout_sec = 600
         each for each in agent.requests[0]["tools"] if each.get("name") == "mcp__stepinto"
     ]
     assert "Use it when a runtime value decides" in offered["description"]
-    assert {each["name"] for each in offered["tools"]} == {name for name, _ in DEBUGGING}
+    assert {each["name"] for each in offered["tools"]} == {
+        "debug_environment",
+        *(name for name, _ in DEBUGGING),
+    }
     assert "result = 33.0" in json.dumps(agent.requests[3]["input"])
     assert "**Answer**: 33.0" in json.dumps(agent.requests[5]["input"])
     assert (repo / "shop/cart.py").read_text() != CART

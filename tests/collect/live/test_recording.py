@@ -173,13 +173,13 @@ def test_a_recording_goes_on_after_a_kill_while_it_is_written(
 
     if (child := os.fork()) == 0:
         monkeypatch.setattr(Path, "write_bytes", dying)
-        live.recording.keep("client", TEST, live.place.repository)
+        live.recording.keep("client", TEST, live.place.repository.now())
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     # Two sessions that end before their first call does: they have no rollouts.
     for number in range(2):
         assert live.recording is not None
-        bug, given = live.recording.keep("client", TEST, live.place.repository)
+        bug, given = live.recording.keep("client", TEST, live.place.repository.now())
         assert (given, sorted(bug.files)) == (number, ["shop/cart.py", "tests/test_cart.py"])
         ended(live)
         live = recorded(repo, run)

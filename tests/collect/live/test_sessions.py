@@ -50,7 +50,8 @@ def test_without_a_model_there_are_the_debug_tools_alone(repo: Path) -> None:
     async def work(client: Client) -> None:
         assert "No model is configured" in (client.instructions or "")
         tools: dict[str, Any] = {each.name: each for each in (await client.list_tools()).tools}
-        assert [*tools] == [START, "debug_inspect", "debug_control", "debug_breakpoint"]
+        debugging = [START, "debug_inspect", "debug_control", "debug_breakpoint"]
+        assert [*tools] == [*debugging, "debug_environment"]
         assert "within 60 s" in tools[START].description
         assert "at most 30 s" in tools["debug_control"].description
         reading = [name for name, each in tools.items() if each.annotations.read_only_hint]
