@@ -151,9 +151,11 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
-    """Reset the workspace to exactly these files: a killed test may not have cleaned up. Raises
-    SandboxFileError."""
-    run_checked(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
+    """Reset the workspace to exactly these files: a killed test may not have cleaned up, nor given
+    rights back. Raises SandboxFileError."""
+    empty = "find . -mindepth 1 -delete"
+    script = f"{empty} 2>/dev/null || {{ chmod -R u+rwX . && {empty}; }}"
+    run_checked(sandbox, "can't empty the workspace", "sh", "-c", script)
     sandbox.write_files(files)
 
 
