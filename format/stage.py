@@ -36,6 +36,7 @@ from format.candidates import (
     Outcome,
     characters,
     read_outcomes,
+    role,
     rule_of,
 )
 from format.config import FormatConfig, PushConfig
@@ -147,7 +148,7 @@ def run_format(
             raise ConfigError(
                 f"none of the {funnel.conversations} conversations in "
                 f"{' and '.join(map(str, (run, *config.runs)))} is left to train on. {lines}\n"
-                "Collect more rollouts, or relax a filter in the config's `format` section"
+                f"{_remedy(source, funnel)}"
             )
         for facet, named in (*config.mixture.weights.items(), *config.mixture.least_shares.items()):
             there = {row.value(facet) for row in kept.facets}
@@ -178,6 +179,16 @@ def run_format(
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)
     return report
+
+
+def _remedy(source: Candidates, funnel: Funnel) -> str:
+    """What to do if no conversation is left."""
+    by_role = next(step for step in funnel.steps if step.name == role.__name__)
+    if not funnel.conversations or by_role.remaining:
+        return "Collect more rollouts, or relax a filter in the config's `format` section"
+    candidates = chain.from_iterable(source.rollouts())
+    found = ", ".join(sorted({each.conversation.role for each in candidates}))
+    return f"All of them are of the roles {found}: to keep these, set format.roles=[{found}]"
 
 
 def _select(

@@ -17,7 +17,7 @@ from collect.benchmarks.config import BenchmarkConfig, RepositoryConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
 from collect.console import visible
-from collect.errors import ConfigError, RolloutError
+from collect.errors import ConfigError, RolloutError, RolloutStopped
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
 from collect.models.base import Sampling
@@ -158,7 +158,7 @@ def ask(options: argparse.Namespace) -> int:
     ongoing = Ongoing(_report, place.answer_seconds)
     try:
         reply = session.ask(arguments, ongoing)
-    except (RolloutError, DebuggerError) as error:
+    except (RolloutError, RolloutStopped, DebuggerError) as error:
         raise ConfigError(f"{place.subagent.name} gave no answer: {error}") from error
     finally:
         session.close()

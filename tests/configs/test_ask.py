@@ -60,6 +60,17 @@ def test_what_a_model_writes_does_not_reach_the_terminal_as_codes(
     assert not {*"\x1b\x07\u202e"} & {*shown.out, *shown.err, *told.out, *told.err}
 
 
+def test_a_question_past_its_time_limit_ends_with_a_message(
+    repo: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(calling("debug_inspect", what="locals"), reply(hold=True))
+    asked = ["ask", "What is result?", *asked_of(server), "--model", "scripted"]
+    assert main([*asked, "--repo", str(repo), "--test", TEST, "--timeout", "5"]) == 2
+    told = capsys.readouterr().err
+    assert "scripted gave no answer: it did not answer within 5 s" in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -187,6 +187,26 @@ def test_a_recording_goes_on_after_a_kill_while_it_is_written(
     assert len(LocalBenchmark(run).instances()) == 2
 
 
+def test_what_a_client_did_by_itself_is_taken_by_its_role(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_start_session", test=TEST, breakpoints=["shop/cart.py:5"])
+        await said(client, "debug_control", action="continue")
+        await said(client, "debug_inspect", what="locals")
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "round(result) + 1"))
+
+    live = recorded(repo, run, "--test", TEST)
+    with_client(live, work)
+    ended(live)
+    assert main(["format", str(run)]) == 2
+    assert "of the roles main: to keep these, set format.roles=[main]" in capsys.readouterr().err
+    main(["format", str(run), "format.roles=[main]"])
+    assert "'role' dropped" not in capsys.readouterr().err
+
+
 def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
