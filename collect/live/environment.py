@@ -20,8 +20,8 @@ from sandbox.base import PackageName
 from sandbox.errors import SandboxError
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+")
-"""Variables by which StepInto's own programs in a sandbox find what they need."""
+STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+|CLASSPATH|\w*JAVA\w*|MAVEN_\w+|GRADLE_\w+")
+"""Variables by which StepInto's own programs in a sandbox find what they run and load."""
 LONGEST_CALL = 600.0
 
 

@@ -424,6 +424,9 @@ class LiveSession:
         """Keep a workspace, in which no program runs any more, as the spare one."""
         if ongoing is not None:
             ongoing.gives_up(workspace.sandbox)
+            if ongoing.stop.is_set():  # whoever ends the call is closing it
+                workspace.sandbox.close()
+                return
         other, self._spare = self._spare, workspace
         if other is not None:
             other.sandbox.close()

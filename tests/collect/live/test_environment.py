@@ -123,6 +123,7 @@ def test_an_interpreter_is_one_of_the_machines(repo: Path) -> None:
         ({"packages": ["evil @ file:///evil"]}, "is not the name of a package"),
         ({"packages": ["--index-url=http://evil"]}, "is not the name of a package"),
         ({"variables": {"LD_PRELOAD": "evil.so"}}, "'LD_PRELOAD' can't be set"),
+        ({"variables": {"JAVA_TOOL_OPTIONS": "-javaagent:evil.jar"}}, "can't be set"),
         ({"variables": {"PATH": "."}}, "'PATH' can't be set"),
         ({"variables": {"-S": "touch evil"}}, "'-S' can't be set"),
         ({"variables": {"A=B": "1"}}, "'A=B' can't be set"),
