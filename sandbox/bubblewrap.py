@@ -83,6 +83,8 @@ class Interpreter:
     prefixes: tuple[str, ...]
     path: tuple[str, ...]
     """The folders from which it imports."""
+    installer: str
+    """An interpreter of the same version that may run pip on this machine."""
 
 
 @lru_cache(maxsize=64)
@@ -103,7 +105,7 @@ def find_interpreter(python: str) -> Interpreter:
     # Installations often use links; the folder of the real file is needed too.
     real = Path(executable).resolve().parent.parent
     prefixes = dict.fromkeys([prefix, base_prefix, str(real)])
-    return Interpreter(executable, tuple(prefixes), tuple(path))
+    return Interpreter(executable, tuple(prefixes), tuple(path), executable)
 
 
 def choose_uid() -> int:

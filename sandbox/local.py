@@ -34,7 +34,6 @@ from sandbox.bubblewrap import (
     Bubblewrap,
     choose_uid,
     filter_program,
-    find_interpreter,
     limit_arguments,
     require_filters,
 )
@@ -51,7 +50,7 @@ from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavai
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import packages_folder, runner_python
+from sandbox.packages import interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -75,7 +74,7 @@ class LocalSandbox(Sandbox):
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config, self.image_digest = config, None
-        interpreter = find_interpreter(config.python or runner_python())
+        interpreter = interpreter_of(config)
         self.python = interpreter.executable
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
@@ -85,7 +84,7 @@ class LocalSandbox(Sandbox):
         self._packages: str | None = None
         visible = config
         if config.packages:
-            folder = packages_folder(self.python, config.packages, config.own_modules)
+            folder = packages_folder(interpreter.installer, config.packages, config.own_modules)
             self._packages = str(folder)
             readable = (*config.readable_paths, self._packages)
             visible = config.model_copy(update={"readable_paths": readable})

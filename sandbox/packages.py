@@ -24,16 +24,20 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser, MissingSectionHeaderError
 from configparser import Error as ConfigParserError
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import distributions as distributions_of
 from pathlib import Path
 from venv import EnvBuilder
 
 from packaging.requirements import Requirement
 
-from sandbox.base import require_package_name
+from sandbox.base import SandboxConfig, require_package_name
+from sandbox.bubblewrap import Interpreter, find_interpreter
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
+from sandbox.languages.python.interpreters import find_version, installed_interpreters, own_version
 
 INSTALL_TIMEOUT = 1800.0
 """Seconds to install all packages of a set."""
@@ -65,6 +69,7 @@ def refuse(event, arguments):
         if path != os.devnull and not (path + os.sep).startswith(OWN):
             raise PermissionError(f"a package would be written to {path}")
 sys.addaudithook(refuse)
+sys.path.append(os.environ.pop("STEPINTO_PIP", ""))
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
@@ -73,27 +78,70 @@ RUNNER = ("pytest", "coverage")
 """The distributions of the sandbox's environment, which also has all that they require."""
 
 
-def runner_python() -> str:
-    """The interpreter of an environment that has the test runner alone, in the version of Python
-    that runs StepInto. Makes it on first use, and again if the cache was emptied. Raises
-    SandboxUnavailable."""
-    if not os.path.exists(_runner_python()):
+def runner_python(version: str | None = None) -> str:
+    """The interpreter of an environment that has the test runner alone, in a version of CPython
+    such as `3.9`; None: the one that runs StepInto. Makes it on first use, and again if the cache
+    was emptied: for StepInto's version of copies of its own runner, for others from the index.
+    Raises SandboxUnavailable."""
+    make = _runner_python if version in (None, own_version()) else partial(_other_runner, version)
+    if not os.path.exists(make()):
         _runner_python.cache_clear()
-    return _runner_python()
+        _other_runner.cache_clear()
+    return make()
+
+
+def _base_executable() -> str:
+    base: str = getattr(sys, "_base_executable", sys.executable)
+    return base
 
 
 @lru_cache(maxsize=8)
 def _runner_python() -> str:
-    base: str = getattr(sys, "_base_executable", sys.executable)
+    base = _base_executable()
     distributions = _required(RUNNER)
     versions = [[name, distributions[name].version] for name in sorted(distributions)]
     folder = _made("runner", [base, sys.version, versions], lambda to: _copy(distributions, to))
     return str(folder / "bin" / "python")
 
 
-def runner_modules() -> frozenset[str]:
-    """The top-level modules of that environment. Raises SandboxUnavailable."""
-    (site_packages,) = Path(runner_python()).parents[1].glob("lib/python3*/site-packages")
+@lru_cache(maxsize=8)
+def _other_runner(version: str) -> str:
+    base = find_version(version)
+    if base is None:
+        raise SandboxUnavailable(
+            f"this machine has no CPython {version}, only {', '.join(installed_interpreters())}: "
+            f"install it (`pyenv install {version}`, `uv python install {version}`), or name "
+            "another version, or an interpreter in sandbox.python"
+        )
+
+    def make(folder: Path) -> None:
+        _output([base, "-I", "-m", "venv", "--without-pip", str(folder)])
+        (site_packages,) = folder.glob("lib/python3*/site-packages")
+        _install(base, RUNNER, site_packages)
+        # A .pth file is code that runs whenever the interpreter starts.
+        for path in site_packages.glob("*.pth"):
+            path.unlink()
+        for found in distributions_of(path=[str(site_packages)]):
+            _write_scripts(found, folder / "bin")
+
+    folder = _made("runner", [base, _output([base, "-I", "-S", "-c", _RUNS_AS]), RUNNER], make)
+    return str(folder / "bin" / "python")
+
+
+def interpreter_of(config: SandboxConfig) -> Interpreter:
+    """The interpreter of a local sandbox. Raises SandboxUnavailable."""
+    if config.python is not None:
+        return find_interpreter(config.python)
+    found = find_interpreter(runner_python(config.python_version))
+    # The environment of the test runner has no pip.
+    if config.python_version in (None, own_version()):
+        return replace(found, installer=sys.executable)
+    return replace(found, installer=find_version(str(config.python_version)) or found.installer)
+
+
+def runner_modules(version: str | None = None) -> frozenset[str]:
+    """The top-level modules of the test runner's environment. Raises SandboxUnavailable."""
+    (site_packages,) = Path(runner_python(version)).parents[1].glob("lib/python3*/site-packages")
     return frozenset(path.name.partition(".")[0] for path in site_packages.iterdir())
 
 
@@ -101,7 +149,8 @@ def runner_modules() -> frozenset[str]:
 def packages_folder(
     python: str, packages: tuple[str, ...], own_modules: tuple[str, ...] = ()
 ) -> Path:
-    """The folder with the packages, for this interpreter's PYTHONPATH, without any copy of
+    """The folder with the packages, for PYTHONPATH in the version of this interpreter, which runs
+    pip (`Interpreter.installer`), without any copy of
     `own_modules`: dotted names of the code under test, whose release would show the fix.
 
     Installs them on first use; of two processes that want the same set, one installs and the other
@@ -113,9 +162,7 @@ def packages_folder(
     except ValueError as error:
         raise SandboxUnavailable(f"sandbox.packages: {error}") from error
     facts = [_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)]
-    # The environment of the test runner has no pip.
-    installer = sys.executable if python == runner_python() else python
-    folder = _made("", facts, lambda to: _install(installer, packages, to))
+    folder = _made("", facts, lambda to: _install(python, packages, to))
     present = {path.name.partition(".")[0] for path in folder.iterdir()}
     shared = (module for module in own_modules if module.partition(".")[0] in present)
     copied = [module for module in shared if any(_files_of(module, folder))]
@@ -198,26 +245,47 @@ def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
     EnvBuilder(symlinks=True).create(folder)
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     for copied in distributions.values():
-        for file in copied.files or ():
-            # A .pth file is code that runs whenever the interpreter starts.
-            if ".." in file.parts or file.suffix in (".pyc", ".pth"):
-                continue
-            target = site_packages / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(str(file.locate()), target)
-        for command in copied.entry_points.select(group="console_scripts"):
-            script = folder / "bin" / command.name
-            script.write_text(_SCRIPT.format(module=command.module, function=command.attr))
-            script.chmod(0o755)
+        _copy_files(copied, site_packages)
+        _write_scripts(copied, folder / "bin")
     _output([str(folder / "bin" / "python"), "-I", "-m", "compileall", "-q", str(site_packages)])
 
 
+def _write_scripts(found: Distribution, folder: Path) -> None:
+    for command in found.entry_points:
+        if command.group == "console_scripts":
+            script = folder / command.name
+            script.write_text(_SCRIPT.format(module=command.module, function=command.attr))
+            script.chmod(0o755)
+
+
 def _install(python: str, packages: Sequence[str], folder: Path) -> None:
+    """Install packages with the interpreter's pip, or StepInto's own if it has none."""
     cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
     with tempfile.TemporaryDirectory() as temporary:
         options = ["--quiet", "--only-binary", ":all:", "--target", str(folder.resolve())]
         argv = [python, "-c", _PIP, "install", *options, "--", *packages]
-        _output(argv, {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)})
+        folders = {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)}
+        _output(argv, {**folders, "STEPINTO_PIP": _own_pip()})
+
+
+@lru_cache(maxsize=1)
+def _own_pip() -> str:
+    """A folder with StepInto's pip alone, for interpreters without one; empty if it has none."""
+    try:
+        pip = distribution("pip")
+    except PackageNotFoundError:
+        return ""
+    return str(_made("pip", [pip.version], lambda to: _copy_files(pip, to)))
+
+
+def _copy_files(copied: Distribution, folder: Path) -> None:
+    for file in copied.files or ():
+        # A .pth file is code that runs whenever the interpreter starts.
+        if ".." in file.parts or file.suffix in (".pyc", ".pth"):
+            continue
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(str(file.locate()), target)
 
 
 def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:

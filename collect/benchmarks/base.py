@@ -37,6 +37,14 @@ class Environment:
     import_paths: tuple[str, ...] = ()
     """Folders of the tree that Python imports from, besides its root."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = field(default=None, repr=False)
+    """The version of CPython, such as `3.9`, for the local sandbox. None: StepInto's own."""
+    folder: str | None = field(default=None, repr=False, compare=False)
+    """The user's own virtual environment on this machine, which then stands in for `packages` that
+    the project declares. Only ever found by a look at the user's folder and variables, never read
+    from a file."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """What an agent is told of it: which interpreter and packages there are, and why."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,7 @@ class Instance:
         facts += [self.record] if self.record else []
         if self.environment != Environment():
             facts.append(repr(self.environment))
+            facts += [self.environment.python] if self.environment.python else []
         digest.update(json.dumps(facts).encode())
         for files in (self.hidden_files,) if self.record else (self.files, self.hidden_files):
             for path in sorted(files):

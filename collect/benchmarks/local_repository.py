@@ -354,6 +354,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             revision=config.commit,
             folder=None if from_git else self.place,
             packages=config.packages,
+            python=config.python,
             import_paths=config.import_paths,
         )
         source = fetch(project, FactoryConfig(max_tree_mb=config.max_tree_mb))

@@ -20,9 +20,8 @@ from collect.code.patches import PatchError, apply_patch, changed_paths, named_f
 from collect.errors import ConfigError
 from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.packages import packages_folder, pytest_plugins, runner_python
+from sandbox.packages import interpreter_of, packages_folder, pytest_plugins
 from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
@@ -39,7 +38,7 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
         # commands: those that the packages bring or PYTEST_PLUGINS names.
         variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         if configured.backend == "local" and configured.packages:
-            python = find_interpreter(configured.python or runner_python()).executable
+            python = interpreter_of(configured).installer
             folder = packages_folder(python, configured.packages, configured.own_modules)
             if plugins := pytest_plugins(folder):
                 variables["PYTEST_PLUGINS"] = ",".join(plugins)
@@ -59,6 +58,8 @@ def with_environment(
         update={
             "packages": tuple(dict.fromkeys((*config.packages, *packages))),
             "own_modules": own_modules(files, import_paths),
+            "python_version": environment.python,
+            "own_environment": environment.folder,
             "import_paths": import_paths,
             "environment": {**environment.variables, **config.environment},
         }

@@ -81,6 +81,7 @@ class Recording:
                 problem_statement=f"{name} asked about `{test}`.",
                 fail_to_pass=self.tests or (test,),
                 test_paths=now.test_paths,
+                python=now.environment.python,
                 packages=now.environment.packages,
                 import_paths=now.environment.import_paths,
                 variables=now.environment.variables,

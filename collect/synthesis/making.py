@@ -364,6 +364,7 @@ class Judge:
             gold_patch=diff_trees(buggy, source.files),
             holds="correct",
             test_paths=self.project.test_paths,
+            python=environment.python,
             packages=environment.packages,
             import_paths=environment.import_paths,
             variables=environment.variables,
@@ -576,7 +577,11 @@ class ProjectMaker:
         settings = {
             "factory": self.config.model_dump(mode="json", exclude=LATER),
             "sandbox": self.runtime.sandbox.model_dump(mode="json"),
-            "project": [project.source.origin, repr(project.environment)],
+            "project": [
+                project.source.origin,
+                repr(project.environment),
+                project.environment.python,
+            ],
             "paths": [project.test_paths, project.code_paths],
             "code": code_version(),
         }

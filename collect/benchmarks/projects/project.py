@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import hashlib
+import importlib.metadata
 import posixpath
 import re
 import sys
@@ -40,11 +41,16 @@ from collect.errors import ConfigError
 from collect.quantities import first_of
 from collect.store.files import replacing
 from sandbox import SandboxConfig
-from sandbox.bubblewrap import find_interpreter
 from sandbox.environment import cache_folder
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import BUILD_FILES
-from sandbox.packages import packages_folder, pytest_plugins, runner_python
+from sandbox.languages.python.interpreters import (
+    ChosenPython,
+    choose_python,
+    marker_environment,
+    own_version,
+)
+from sandbox.packages import interpreter_of, packages_folder, pytest_plugins
 
 
 class ProjectRefused(ConfigError):
@@ -66,6 +72,10 @@ class Source:
     is used."""
     notes: tuple[str, ...] = ()
     """Requirements that were skipped."""
+    python: str | None = None
+    """The version of CPython that runs its tests, such as `3.9`; None: StepInto's own."""
+    why_python: str = ""
+    """Why that one, if it is not StepInto's own or not one that the project allows."""
 
     @property
     def slug(self) -> str:
@@ -164,11 +174,21 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
         variables["PYTEST_PLUGINS"] = ",".join(plugins)
     return Project(
         source=source,
-        environment=Environment(packages, import_paths, variables),
+        environment=Environment(
+            packages, import_paths, variables, python=source.python, notes=_told(source, sandbox)
+        ),
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
         notes=notes,
     )
+
+
+def _told(source: Source, sandbox: SandboxConfig) -> tuple[str, ...]:
+    """Which interpreter runs the tests, in words."""
+    if sandbox.backend != "local" or sandbox.python is not None:
+        return ()
+    why = f": {source.why_python}" if source.why_python else ""
+    return (f"The tests run in CPython {source.python or own_version()}{why}.",)
 
 
 def _arrange_java(project: ProjectConfig, source: Source) -> Project:
@@ -248,7 +268,8 @@ def _installed(
     if sandbox.backend != "local":
         return (), (), ()
     sets = source.requires if project.packages is None else (project.packages,)
-    python = find_interpreter(sandbox.python or runner_python()).executable
+    versioned = sandbox.model_copy(update={"python_version": source.python})
+    python = interpreter_of(versioned).installer
     refusals = []
     for packages in dict.fromkeys(sets):
         try:
@@ -372,8 +393,9 @@ class Metadata:
     """Lines of requirements files that were skipped, each with its location."""
 
 
-def read_metadata(files: Mapping[str, bytes]) -> Metadata:
-    """Read PKG-INFO, which sdists have, and pyproject.toml; empty if neither has the data."""
+def read_metadata(files: Mapping[str, bytes], python: str | None = None) -> Metadata:
+    """Read PKG-INFO, which sdists have, and pyproject.toml; empty if neither has the data. `python`
+    is the version that will need it."""
     told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
     try:
         pyproject = tomllib.loads(files.get("pyproject.toml", b"").decode("utf-8", "replace"))
@@ -388,11 +410,12 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
             condition = f"({marker.strip()}) and " if marker.strip() else ""
             own.append(f'{name} ; {condition}extra == "{extra}"')
     declared = told.get_all("Requires-Dist") or own
-    requires = _needed(declared, "")
+    requires = _needed(declared, "", python)
     groups = _table(pyproject, "dependency-groups")
-    of_tests = [name for group in TEST_GROUPS for name in _needed(declared, group)]
+    of_tests = [name for group in TEST_GROUPS for name in _needed(declared, group, python)]
     of_tests = [name for name in of_tests if name not in requires]
-    of_tests += _needed([each for name in TEST_GROUPS for each in _texts(groups.get(name))], "")
+    of_groups = [each for name in TEST_GROUPS for each in _texts(groups.get(name))]
+    of_tests += _needed(of_groups, "", python)
     licenses = (*told.get_all("License-Expression", ()), *told.get_all("License", ()))
     license_ = next(iter(licenses), "").strip() or project.get("license")
     return Metadata(
@@ -403,7 +426,7 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     )
 
 
-def read_requirements(files: Mapping[str, bytes]) -> Metadata:
+def read_requirements(files: Mapping[str, bytes], python: str | None = None) -> Metadata:
     """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
 
     Only package names with versions are used. Options, URLs and paths could reach anything, so they
@@ -436,7 +459,8 @@ def read_requirements(files: Mapping[str, bytes]) -> Metadata:
                 found[for_tests].append(plain)
             elif line and not OWN_PROJECT.match(line) and posixpath.normpath(inner) not in of_tests:
                 left_out.append(f"{path}: {line}")
-    return Metadata("", _needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
+    of_use, of_tests_alone = (_needed(found[kind], "", python) for kind in (False, True))
+    return Metadata("", of_use, of_tests_alone, tuple(left_out))
 
 
 def _requirement(text: str) -> Requirement | None:
@@ -455,16 +479,26 @@ def _texts(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
-    """Requirements whose markers hold on this machine with an extra."""
+def _needed(declared: Iterable[str], extra: str, python: str | None) -> tuple[str, ...]:
+    """Requirements whose markers hold on this machine, in a version of Python, with an extra."""
     found: dict[str, None] = {}
+    seen = {**marker_environment(python), "extra": extra}
     for requirement in filter(None, map(_requirement, declared)):
-        left_out = canonicalize_name(requirement.name) in NOT_FOR_TESTS or requirement.url
         marker, requirement.marker = requirement.marker, None
         with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-            if not left_out and (marker is None or marker.evaluate({"extra": extra})):
+            if not _left_out(requirement) and (marker is None or marker.evaluate(seen)):
                 found[str(requirement)] = None
     return tuple(found)
+
+
+def _left_out(requirement: Requirement) -> bool:
+    """Whether it is not installed. A pytest is if the sandbox's own one is not what it asks for."""
+    name = canonicalize_name(requirement.name)
+    if name == "pytest" and not requirement.url:
+        return requirement.specifier.contains(
+            importlib.metadata.version("pytest"), prereleases=True
+        )
+    return name in NOT_FOR_TESTS or bool(requirement.url)
 
 
 ARCHIVE_TO_TREE = 4
@@ -476,7 +510,8 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     if project.pypi is not None:
         name, version, archive = download_sdist(project.pypi, config.index_url, config.max_tree_mb)
         files = unpacked(archive, project.place, config.max_tree_mb)
-        metadata = read_metadata(files)
+        python = project.python or choose_python(files).version
+        metadata = read_metadata(files, python)
         # The release: its metadata, entry points, compiled parts and requirements.
         release = f"{name}=={version}"
         return Source(
@@ -486,12 +521,14 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
             license=metadata.license,
             files=files,
             requires=((release, *metadata.test_requires), (release,), metadata.requires),
+            python=python,
         )
     try:
         if project.git is not None:
             checkout = read_commit(project.git, project.revision, config.max_tree_mb)
             commit, name = checkout.commit, project.name or repository_name(project.git)
-            return _source(name, commit[:12], f"git:{project.git}@{commit}", checkout.files)
+            origin = f"git:{project.git}@{commit}"
+            return _source(name, commit[:12], origin, checkout.files, project.python)
         folder = Path(project.folder or ".")
         if not folder.is_dir():
             raise ProjectRefused(f"{folder}: no such folder")
@@ -503,16 +540,23 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     content = b"".join(path.encode() + b"\0" + files[path] + b"\0" for path in sorted(files))
     version = hashlib.sha256(content).hexdigest()[:12]
     name = project.name or folder.resolve().name
-    return _source(name, version, f"folder sha256:{version}", files)
+    return _source(name, version, f"folder sha256:{version}", files, project.python)
 
 
-def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) -> Source:
-    metadata, listed = read_metadata(files), read_requirements(files)
+def _source(
+    name: str, version: str, origin: str, files: Mapping[str, bytes], asked: str | None
+) -> Source:
+    """`asked` is the version of Python that the user sets."""
+    chosen = ChosenPython(asked, "") if asked is not None else choose_python(files)
+    metadata = read_metadata(files, chosen.version)
+    listed = read_requirements(files, chosen.version)
     needed = metadata.requires or listed.requires
     for_tests = dict.fromkeys((*needed, *metadata.test_requires, *listed.test_requires))
     notes = (f"not installed: {first_of(listed.left_out)}",) if listed.left_out else ()
     requires = (tuple(for_tests), needed)
-    return Source(name, version, origin, metadata.license, files, requires, notes)
+    return Source(
+        name, version, origin, metadata.license, files, requires, notes, chosen.version, chosen.note
+    )
 
 
 def unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
