@@ -577,11 +577,7 @@ class ProjectMaker:
         settings = {
             "factory": self.config.model_dump(mode="json", exclude=LATER),
             "sandbox": self.runtime.sandbox.model_dump(mode="json"),
-            "project": [
-                project.source.origin,
-                repr(project.environment),
-                project.environment.python,
-            ],
+            "project": [project.source.origin, repr(project.environment), project.source.python],
             "paths": [project.test_paths, project.code_paths],
             "code": code_version(),
         }
