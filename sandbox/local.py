@@ -50,7 +50,7 @@ from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavai
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import interpreter_of, packages_folder
+from sandbox.packages import copies_in, interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -88,10 +88,13 @@ class LocalSandbox(Sandbox):
             self._packages = str(folder)
             readable = (*config.readable_paths, self._packages)
             visible = config.model_copy(update={"readable_paths": readable})
+        copies: tuple[str, ...] = ()
+        if config.own_environment is not None and config.python is None:
+            copies = copies_in(Path(interpreter.path[0]), config.own_modules)
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            visible, interpreter, self._owned.path, self._uid, program or ""
+            visible, interpreter, self._owned.path, self._uid, program or "", copies
         )
         try:
             self._bubblewrap.prepare()

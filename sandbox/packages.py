@@ -38,6 +38,7 @@ from sandbox.bubblewrap import Interpreter, find_interpreter
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.interpreters import find_version, installed_interpreters, own_version
+from sandbox.languages.python.own_environment import read_environment, read_text
 
 INSTALL_TIMEOUT = 1800.0
 """Seconds to install all packages of a set."""
@@ -132,6 +133,8 @@ def interpreter_of(config: SandboxConfig) -> Interpreter:
     """The interpreter of a local sandbox. Raises SandboxUnavailable."""
     if config.python is not None:
         return find_interpreter(config.python)
+    if config.own_environment is not None:
+        return read_environment(Path(config.own_environment)).interpreter
     found = find_interpreter(runner_python(config.python_version))
     # The environment of the test runner has no pip.
     if config.python_version in (None, own_version()):
@@ -204,8 +207,8 @@ def pytest_plugins(folder: Path) -> tuple[str, ...]:
     for entry_points in sorted(folder.glob("*.dist-info/entry_points.txt")):
         parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)
         try:
-            parser.read_string(entry_points.read_text("utf-8"))
-        except (MissingSectionHeaderError, ConfigParserError, UnicodeDecodeError):
+            parser.read_string(read_text(entry_points) or "")
+        except (MissingSectionHeaderError, ConfigParserError):
             continue
         if parser.has_section(PLUGINS):
             found += [module.partition(":")[0].strip() for _, module in parser.items(PLUGINS)]
@@ -299,6 +302,28 @@ def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
                 path.unlink()
     for record in folder.glob("*.dist-info/RECORD"):
         _forget(installed, folder, record)
+
+
+def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
+    """Files and folders of installed packages that a sandbox must not see: the copies of modules of
+    the code under test, and the lists with their hashes and sizes."""
+    present = {path.name.partition(".")[0] for path in folder.iterdir()}
+    found: set[Path] = set()
+    for module in modules:
+        if module.partition(".")[0] in present:
+            found.update(path.resolve() for path in _files_of(module, folder))
+    # What a link leads to elsewhere is not there in the sandbox.
+    found = {path for path in found if path.is_relative_to(folder)}
+    names = {path.relative_to(folder).parts[0] for path in found}
+    for record in folder.glob("*.dist-info/RECORD") if found else ():
+        listed = {line.partition("/")[0].partition(",")[0] for line in _lines(record)}
+        if names & listed:
+            found.add(record)
+    return tuple(sorted(map(str, found)))
+
+
+def _lines(path: Path) -> list[str]:
+    return (read_text(path) or "").splitlines()
 
 
 def _forget(installed: Path, folder: Path, record: Path) -> None:

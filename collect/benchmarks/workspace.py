@@ -26,6 +26,9 @@ from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
+NOT_LOADED = ("xdist.", "pytest_cov.", "pytest_timeout")
+"""Plugins of the user's environment that would break a debug session: tests in other processes,
+another tracer, and a time limit for a program that is paused."""
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
@@ -37,14 +40,24 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
         # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
         # commands: those that the packages bring or PYTEST_PLUGINS names.
         variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        if configured.backend == "local" and configured.packages:
-            python = interpreter_of(configured).installer
-            folder = packages_folder(python, configured.packages, configured.own_modules)
-            if plugins := pytest_plugins(folder):
-                variables["PYTEST_PLUGINS"] = ",".join(plugins)
+        if configured.backend == "local" and (plugins := _plugins(configured)):
+            variables["PYTEST_PLUGINS"] = ",".join(plugins)
         variables |= configured.environment
         configured = configured.model_copy(update={"environment": variables})
     return open_sandbox(configured, instance.image, instance.image_workspace)
+
+
+def _plugins(config: SandboxConfig) -> tuple[str, ...]:
+    """The pytest plugins of a local sandbox's packages. Raises SandboxUnavailable."""
+    interpreter = interpreter_of(config)
+    plugins: tuple[str, ...] = ()
+    if config.own_environment is not None and config.python is None:
+        found = pytest_plugins(Path(interpreter.path[0]))
+        plugins = tuple(name for name in found if not name.startswith(NOT_LOADED))
+    if config.packages:
+        folder = packages_folder(interpreter.installer, config.packages, config.own_modules)
+        plugins += pytest_plugins(folder)
+    return tuple(dict.fromkeys(plugins))
 
 
 def with_environment(

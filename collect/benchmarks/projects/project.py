@@ -35,7 +35,14 @@ from collect.benchmarks.base import Environment, Language
 from collect.benchmarks.git_clones import GitFailed, read_commit, repository_name
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.running import java_build_outputs
-from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, is_utf_8, read_folder
+from collect.benchmarks.workspace import (
+    LEFT_OUT,
+    MEGABYTE,
+    TreeTooLarge,
+    is_utf_8,
+    own_modules,
+    read_folder,
+)
 from collect.code.patches import outside
 from collect.errors import ConfigError
 from collect.quantities import first_of
@@ -48,7 +55,14 @@ from sandbox.languages.python.interpreters import (
     ChosenPython,
     choose_python,
     marker_environment,
+    minor_of,
     own_version,
+    required_python,
+)
+from sandbox.languages.python.own_environment import (
+    RUNNER_NEEDS,
+    OwnEnvironment,
+    editable_paths,
 )
 from sandbox.packages import interpreter_of, packages_folder, pytest_plugins
 
@@ -152,9 +166,14 @@ NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
 _LICENSE = re.compile(rb"<license>\s*+<name>([^<]*+)</name>")
 
 
-def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """Separate a project's tests from its code, and install what they need. Raises
-    ProjectRefused."""
+def arrange(
+    project: ProjectConfig,
+    source: Source,
+    sandbox: SandboxConfig,
+    own: OwnEnvironment | None = None,
+) -> Project:
+    """Separate a project's tests from its code, and install what they need, unless the user's own
+    environment has it. Raises ProjectRefused."""
     has_build = any(name in source.files for name in BUILD_FILES)
     if project.language == "java" or (project.language is None and has_build):
         return _arrange_java(project, source)
@@ -165,8 +184,13 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
             "*_test.py); name another version, or its git repository"
         )
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
-    import_paths = project.import_paths or (("src", ".") if in_src else (".",))
-    packages, plugins, notes = _installed(project, source, sandbox)
+    import_paths: tuple[str, ...] = ("src", ".") if in_src else (".",)
+    if own is None:
+        packages, plugins, notes = _installed(project, source, sandbox)
+    else:
+        packages, plugins, notes = project.packages or (), (), ()
+        installed = editable_paths(own, Path(project.folder or "."))
+        import_paths = tuple(dict.fromkeys((*installed, *import_paths)))
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
     # loaded wherever its tests run: by us, by an agent, in a debug session.
     variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -175,7 +199,12 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
     return Project(
         source=source,
         environment=Environment(
-            packages, import_paths, variables, python=source.python, notes=_told(source, sandbox)
+            packages,
+            project.import_paths or import_paths,
+            variables,
+            python=source.python if own is None else minor_of(own.version),
+            folder=None if own is None else str(own.folder),
+            notes=_told(source, sandbox, own),
         ),
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
@@ -183,12 +212,29 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
     )
 
 
-def _told(source: Source, sandbox: SandboxConfig) -> tuple[str, ...]:
+def _told(source: Source, sandbox: SandboxConfig, own: OwnEnvironment | None) -> tuple[str, ...]:
     """Which interpreter runs the tests, in words."""
+    if own is not None:
+        pytest = own.distributions["pytest"]
+        return (f"The tests run in {own.folder}: CPython {own.version}, pytest {pytest}.",)
     if sandbox.backend != "local" or sandbox.python is not None:
         return ()
     why = f": {source.why_python}" if source.why_python else ""
     return (f"The tests run in CPython {source.python or own_version()}{why}.",)
+
+
+def reason_against(files: Mapping[str, bytes], own: OwnEnvironment) -> str | None:
+    """Why a project's tests can't run in the user's own environment; None if they can."""
+    required = required_python(files)
+    if required is not None and not required.allows(own.version):
+        return f"it has Python {own.version}, and the project requires {required.text}"
+    if needed := RUNNER_NEEDS.intersection(own_modules(files, ("src", "lib"))):
+        return f"its pytest needs {min(needed)}, which is the code under test"
+    requires = map(Requirement, read_metadata(files, minor_of(own.version)).requires)
+    names = {str(canonicalize_name(each.name)) for each in requires}
+    if lacking := sorted(names - own.distributions.keys()):
+        return f"it lacks {first_of(lacking)}, which the project requires"
+    return None
 
 
 def _arrange_java(project: ProjectConfig, source: Source) -> Project:
