@@ -37,6 +37,12 @@ class Environment:
     import_paths: tuple[str, ...] = ()
     """Folders of the tree that Python imports from, besides its root."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = field(default=None, repr=False)
+    """The project's version, if the tags of its repository tell it."""
+    missing: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Packages that the project declares and that could not be installed, by name, and why."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """What else an agent should know of the environment."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,7 @@ class Instance:
         facts += [self.record] if self.record else []
         if self.environment != Environment():
             facts.append(repr(self.environment))
+            facts += [self.environment.version] if self.environment.version else []
         digest.update(json.dumps(facts).encode())
         for files in (self.hidden_files,) if self.record else (self.files, self.hidden_files):
             for path in sorted(files):

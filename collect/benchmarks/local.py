@@ -123,6 +123,8 @@ class LocalBug(StrictRecord):
     packages: tuple[PackageName, ...] = ()
     import_paths: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
+    version: str | None = None
+    """The project's version, for one that takes it from git's tags."""
     category: str | None = None
     edits: tuple[EditRecord, ...] = ()
     failure: FailureRecord | None = None
@@ -251,7 +253,9 @@ class LocalBenchmark(StoredBenchmark):
             files=files,
             test_paths=tuple(map(posixpath.normpath, bug.test_paths)),
             solution=bug.solution,
-            environment=Environment(bug.packages, bug.import_paths, bug.variables),
+            environment=Environment(
+                bug.packages, bug.import_paths, bug.variables, bug.version or tree.tagged
+            ),
             category=bug.category,
             commit=tree.commit,
         )

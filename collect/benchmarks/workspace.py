@@ -22,11 +22,13 @@ from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.languages.python.metadata import own_metadata
 from sandbox.packages import packages_folder, pytest_plugins, runner_python
 from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
+PLUGINS = "PYTEST_PLUGINS"
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
@@ -35,32 +37,55 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
-        # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
-        # commands: those that the packages bring or PYTEST_PLUGINS names.
-        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        if configured.backend == "local" and configured.packages:
-            python = find_interpreter(configured.python or runner_python()).executable
-            folder = packages_folder(python, configured.packages, configured.own_modules)
-            if plugins := pytest_plugins(folder):
-                variables["PYTEST_PLUGINS"] = ",".join(plugins)
-        variables |= configured.environment
-        configured = configured.model_copy(update={"environment": variables})
+        configured = with_project(configured, instance.environment, instance.files)
     return open_sandbox(configured, instance.image, instance.image_workspace)
+
+
+def with_project(
+    config: SandboxConfig, environment: Environment, files: Mapping[str, bytes]
+) -> SandboxConfig:
+    """The config of `with_environment` with a Python project as installing it in place leaves it,
+    and with its pytest plugins. Raises SandboxUnavailable."""
+    own, plugins = None, list[str]()
+    if config.backend == "local":
+        own = own_metadata(files, environment.version, config.python).folder or None
+        plugins += [name for name in pytest_plugins(Path(own)) if _has(files, name)] if own else []
+        if config.packages:
+            python = find_interpreter(config.python or runner_python()).executable
+            plugins += pytest_plugins(packages_folder(python, config.packages, config.own_modules))
+    named = config.environment.get(PLUGINS, "")
+    plugins = list(dict.fromkeys([*plugins, *filter(None, named.split(","))]))
+    # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
+    # commands: those that the project and the packages bring, or PYTEST_PLUGINS names.
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **config.environment}
+    variables |= {PLUGINS: ",".join(plugins)} if plugins else {}
+    return config.model_copy(update={"own_metadata": own, "environment": variables})
+
+
+def _has(files: Mapping[str, bytes], module: str) -> bool:
+    """Whether a module is among the files: a plugin that is not stops pytest."""
+    path = module.replace(".", "/")
+    ends = f"{path}.py", f"{path}/__init__.py"
+    return any(file in ends or file.endswith(tuple(f"/{end}" for end in ends)) for file in files)
 
 
 def with_environment(
     config: SandboxConfig, environment: Environment, files: Iterable[str]
 ) -> SandboxConfig:
     """The config with the environment of a tree with these files added; the config's own settings
-    come first."""
+    come first, and pytest plugins are added up."""
     packages = environment.packages if config.backend == "local" else ()
     import_paths = tuple(dict.fromkeys((*config.import_paths, *environment.import_paths)))
+    variables = {**environment.variables, **config.environment}
+    plugins = [each.get(PLUGINS, "") for each in (environment.variables, config.environment)]
+    if any(plugins):
+        variables[PLUGINS] = ",".join(filter(None, plugins))
     return config.model_copy(
         update={
             "packages": tuple(dict.fromkeys((*config.packages, *packages))),
             "own_modules": own_modules(files, import_paths),
             "import_paths": import_paths,
-            "environment": {**environment.variables, **config.environment},
+            "environment": variables,
         }
     )
 

@@ -367,6 +367,7 @@ class Judge:
             packages=environment.packages,
             import_paths=environment.import_paths,
             variables=environment.variables,
+            version=environment.version,
             category=edits[0].category if len(edits) == 1 else "combined",
             edits=edits,
             failure=FailureRecord(type=reason.type, message=reason.message[:MAX_MESSAGE]),
