@@ -44,6 +44,11 @@ class Environment:
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """What else an agent should know of the environment."""
 
+    def deficiencies(self) -> tuple[str, ...]:
+        """What an agent should know of it, in sentences: what is missing, and the notes."""
+        missing = (f"{name} is not installed: {reason}" for name, reason in self.missing.items())
+        return (*missing, *self.notes)
+
 
 @dataclass(frozen=True)
 class Instance:

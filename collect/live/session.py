@@ -215,6 +215,7 @@ class LiveSession:
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
         self._closed, self._lock = False, threading.Lock()
+        self._knows_environment = False
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
 
@@ -317,6 +318,9 @@ class LiveSession:
             started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text)
+            if not self._knows_environment:
+                text += repository.environment_notes()
+                self._knows_environment = True
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused or "[" not in test:
                 text += repository.cases(sandbox, test)

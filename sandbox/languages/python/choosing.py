@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from sandbox.errors import SandboxError
 from sandbox.languages.python.requirement_files import requirement
-from sandbox.languages.python.sdists import build_wheel
+from sandbox.languages.python.sdists import NoSdist, build_wheel
 from sandbox.packages import PipFailed, Resolved, made_folder, resolve, runs_as
 
 MOST_BUILT = 8
@@ -101,7 +101,7 @@ class _Search:
             except PipFailed as error:
                 reason = error.reason
         name = canonicalize_name(Requirement(text).name)
-        self.missing[name] = "; ".join(dict.fromkeys([*build.failures, reason]))
+        self.missing[name] = "; ".join(build.failures) or reason
         return kept
 
 
@@ -122,6 +122,7 @@ class Building:
     constraints: Sequence[str]
     built: list[Path] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    """Of builds."""
     seen: set[str] = field(default_factory=set)
 
     def add(self, text: str) -> None:
@@ -135,6 +136,8 @@ class Building:
             try:
                 self.built.append(build_wheel(self.python, text, self.constraints))
                 found = resolve(self.python, [text], self.constraints, "--no-deps")
+            except NoSdist:
+                return
             except SandboxError as error:
                 self.failures.append(str(error))
                 return

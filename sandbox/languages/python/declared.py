@@ -28,12 +28,12 @@ from sandbox.languages.python.requirement_files import (
 )
 
 NOT_FOR_TESTS = frozenset(
-    {"black", "codecov", "commitizen", "coverage", "coveralls", "docutils", "flake8", "flit-core"}
-    | {"furo", "hatch", "ipdb", "isort", "mypy", "nox", "pip", "pre-commit", "pycodestyle"}
-    | {"pylint", "pyright", "pytest", "pytest-benchmark", "pytest-clarity", "pytest-codspeed"}
-    | {"pytest-cov", "pytest-icdiff", "pytest-mypy", "pytest-pycodestyle", "pytest-sphinx"}
-    | {"pytest-sugar", "pytest-xdist", "ruff", "setuptools", "setuptools-scm", "sphinx", "tox"}
-    | {"tox-uv", "twine", "ty", "wheel"}
+    {"black", "check-manifest", "codecov", "commitizen", "coverage", "coveralls", "doc8"}
+    | {"docutils", "flake8", "flit-core", "furo", "hatch", "ipdb", "isort", "mypy", "nox", "pip"}
+    | {"pre-commit", "pycodestyle", "pylint", "pyright", "pytest", "pytest-benchmark"}
+    | {"pytest-clarity", "pytest-codspeed", "pytest-cov", "pytest-icdiff", "pytest-mypy"}
+    | {"pytest-pycodestyle", "pytest-sphinx", "pytest-sugar", "pytest-xdist", "ruff"}
+    | {"setuptools", "setuptools-scm", "sphinx", "tox", "tox-uv", "twine", "ty", "wheel"}
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
 Table = Mapping[str, object]
@@ -149,7 +149,7 @@ class _Needs:
         for each in filter(None, map(requirement, requirements)):
             name = canonicalize_name(each.name)
             # Stubs are for type checkers.
-            is_tool = name in NOT_FOR_TESTS or name.startswith("types-")
+            is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
             left_out = is_tool or each.url or name == canonicalize_name(self.name)
             marker, each.marker = each.marker, None
             with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):

@@ -160,7 +160,7 @@ def _pipfile_versions(data: bytes) -> list[tuple[object, object]]:
         lock = json.loads(data)
     except (ValueError, RecursionError):
         return []
-    versions = []
+    versions: list[tuple[object, object]] = []
     for group in ("default", "develop"):
         packages = lock.get(group) if isinstance(lock, dict) else None
         for name, package in (packages if isinstance(packages, dict) else {}).items():
