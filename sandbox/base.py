@@ -118,6 +118,9 @@ class SandboxConfig(BaseModel):
     own_modules: tuple[str, ...] = ()
     """Modules (`toolz`, `jaraco.text`) that no package brings, since they are the code under test:
     its release would show the fix. Found for each bug."""
+    own_metadata: str | None = None
+    """Folder of this machine with the metadata and scripts of the code under test, as installing it
+    in place would leave them. Found for each bug."""
     import_paths: tuple[str, ...] = ()
     """Folders of the workspace, relative to it, that come before `packages` on Python's import
     path."""

@@ -82,12 +82,12 @@ class LocalSandbox(Sandbox):
         if program:
             require_filters()
         self._packages: str | None = None
-        visible = config
         if config.packages:
             folder = packages_folder(interpreter.installer, config.packages, config.own_modules)
             self._packages = str(folder)
-            readable = (*config.readable_paths, self._packages)
-            visible = config.model_copy(update={"readable_paths": readable})
+        self._installed = [folder for folder in (config.own_metadata, self._packages) if folder]
+        readable = (*config.readable_paths, *self._installed)
+        visible = config.model_copy(update={"readable_paths": readable})
         copies: tuple[str, ...] = ()
         if config.own_environment is not None and config.python is None:
             copies = copies_in(Path(interpreter.path[0]), config.own_modules)
@@ -192,8 +192,10 @@ class LocalSandbox(Sandbox):
         reset = [f"--default-signal={names}"] if names else []
         is_wrapped = bool(self._bubblewrap.program)
         temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
+        commands = [f"{folder}/bin" for folder in self._installed]
         variables = {
-            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
+            # Commands of packages come last: none hides one of the system's.
+            "PATH": ":".join([str(Path(self.python).parent), SYSTEM_PATH, *commands]),
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,

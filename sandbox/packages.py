@@ -4,7 +4,8 @@ The environment has pytest and coverage.py, and nothing else of StepInto's own e
 has correct versions of many projects in which bugs are made.
 
 Each set of packages has a folder below the user's cache, which sandboxes mount read-only. Only
-wheels are installed, since building a package would run its code on the host. pip runs in an empty
+wheels are installed, since building a package would run its code on the host; of packages that
+have none, wheels are built in a sandbox (`sandbox.languages.python.sdists`). pip runs in an empty
 folder, with the user's pip settings but not the rest of their environment, and writes nothing
 outside its own folders.
 """
@@ -22,9 +23,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from configparser import ConfigParser, MissingSectionHeaderError
+from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache, partial
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.metadata import distributions as distributions_of
@@ -53,6 +55,9 @@ PIP_SETTINGS = (
 COMPILED = re.compile(r"\w+__mypyc\.[\w.-]+")
 PLUGINS = "pytest11"
 """The entry point group of pytest plugins."""
+ENTRY_POINTS = "entry_points.txt"
+SCRIPTS = ("console_scripts", "gui_scripts")
+"""The entry point groups of commands."""
 _RUNS_AS = "import sys; print(sys.version, sys.platform, sys.implementation.cache_tag)"
 # A wheel may require `name @ URL` of a source tree, which pip builds despite --only-binary. And
 # many releases of pip write a wheel's scripts wherever their names lead (`/home/me/.bashrc`).
@@ -84,24 +89,22 @@ def runner_python(version: str | None = None) -> str:
     such as `3.9`; None: the one that runs StepInto. Makes it on first use, and again if the cache
     was emptied: for StepInto's version of copies of its own runner, for others from the index.
     Raises SandboxUnavailable."""
-    make = _runner_python if version in (None, own_version()) else partial(_other_runner, version)
+    is_own = version is None or version == own_version()
+    make = _runner_python if is_own else partial(_other_runner, version)
     if not os.path.exists(make()):
         _runner_python.cache_clear()
         _other_runner.cache_clear()
     return make()
 
 
-def _base_executable() -> str:
-    base: str = getattr(sys, "_base_executable", sys.executable)
-    return base
-
-
 @lru_cache(maxsize=8)
 def _runner_python() -> str:
-    base = _base_executable()
+    base: str = getattr(sys, "_base_executable", sys.executable)
     distributions = _required(RUNNER)
     versions = [[name, distributions[name].version] for name in sorted(distributions)]
-    folder = _made("runner", [base, sys.version, versions], lambda to: _copy(distributions, to))
+    folder = made_folder(
+        "runner", [base, sys.version, versions], lambda to: _copy(distributions, to)
+    )
     return str(folder / "bin" / "python")
 
 
@@ -118,14 +121,14 @@ def _other_runner(version: str) -> str:
     def make(folder: Path) -> None:
         _output([base, "-I", "-m", "venv", "--without-pip", str(folder)])
         (site_packages,) = folder.glob("lib/python3*/site-packages")
-        _install(base, RUNNER, site_packages)
+        run_pip(base, ["--target", str(site_packages)], RUNNER)
         # A .pth file is code that runs whenever the interpreter starts.
         for path in site_packages.glob("*.pth"):
             path.unlink()
         for found in distributions_of(path=[str(site_packages)]):
-            _write_scripts(found, folder / "bin")
+            _write_commands(found, folder / "bin")
 
-    folder = _made("runner", [base, _output([base, "-I", "-S", "-c", _RUNS_AS]), RUNNER], make)
+    folder = made_folder("runner", [base, runs_as(base), RUNNER], make)
     return str(folder / "bin" / "python")
 
 
@@ -137,9 +140,18 @@ def interpreter_of(config: SandboxConfig) -> Interpreter:
         return read_environment(Path(config.own_environment)).interpreter
     found = find_interpreter(runner_python(config.python_version))
     # The environment of the test runner has no pip.
-    if config.python_version in (None, own_version()):
+    if config.python_version is None or config.python_version == own_version():
         return replace(found, installer=sys.executable)
-    return replace(found, installer=find_version(str(config.python_version)) or found.installer)
+    return replace(found, installer=find_version(config.python_version) or found.installer)
+
+
+def builder_of(config: SandboxConfig) -> str | None:
+    """The interpreter in which a project's build backend runs in a sandbox, as in SandboxConfig:
+    the one of its tests, without the packages of the user's own environment."""
+    is_own = config.python_version is None or config.python_version == own_version()
+    if config.python is not None or (is_own and config.own_environment is None):
+        return config.python
+    return interpreter_of(config).installer
 
 
 def runner_modules(version: str | None = None) -> frozenset[str]:
@@ -152,8 +164,8 @@ def runner_modules(version: str | None = None) -> frozenset[str]:
 def packages_folder(
     python: str, packages: tuple[str, ...], own_modules: tuple[str, ...] = ()
 ) -> Path:
-    """The folder with the packages, for PYTHONPATH in the version of this interpreter, which runs
-    pip (`Interpreter.installer`), without any copy of
+    """The folder with the packages, for PYTHONPATH in the version of this interpreter, which may
+    run pip on this machine (`Interpreter.installer`), without any copy of
     `own_modules`: dotted names of the code under test, whose release would show the fix.
 
     Installs them on first use; of two processes that want the same set, one installs and the other
@@ -164,55 +176,94 @@ def packages_folder(
             require_package_name(package)
     except ValueError as error:
         raise SandboxUnavailable(f"sandbox.packages: {error}") from error
-    facts = [_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)]
-    folder = _made("", facts, lambda to: _install(python, packages, to))
+    facts = ["with scripts", runs_as(python), sorted(packages)]
+    folder = made_folder("", facts, lambda to: _install(python, packages, to))
     present = {path.name.partition(".")[0] for path in folder.iterdir()}
     shared = (module for module in own_modules if module.partition(".")[0] in present)
     copied = [module for module in shared if any(_files_of(module, folder))]
     if not copied:
         return folder
     facts = ["without their hashes", *copied]
-    return _made(f"{folder.name}-without", facts, lambda to: _leave_out(folder, copied, to))
+    return made_folder(f"{folder.name}-without", facts, lambda to: _leave_out(folder, copied, to))
 
 
-def _made(prefix: str, facts: Sequence[object], make: Callable[[Path], None]) -> Path:
-    """The cached folder of these facts; `make` fills a new one. Raises SandboxUnavailable."""
+@lru_cache(maxsize=64)
+def runs_as(python: str) -> str:
+    """An interpreter's version and machine, for which packages are chosen. Raises
+    SandboxUnavailable."""
+    return _output([python, "-I", "-c", _RUNS_AS])
+
+
+def made_folder(
+    prefix: str,
+    facts: Sequence[object],
+    make: Callable[[Path], None],
+    lasts: Callable[[Path], bool] = lambda _: True,
+) -> Path:
+    """The cached folder of these facts; `make` fills a new one. One that does not last, since an
+    index or a build failed, say, is made again the next day. Raises SandboxUnavailable."""
     root = cache_folder() / "environments"
-    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-    folder = root / "-".join(filter(None, [prefix, digest]))
+    folder, of_today = (
+        root / "-".join(filter(None, [prefix, _digest(each)]))
+        for each in (facts, [*facts, date.today().isoformat()])
+    )
     try:
         root.mkdir(parents=True, exist_ok=True)
         with (root / f"{folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.is_dir():
-                unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=root))
-                try:
-                    make(unfinished)
-                    # The sandbox's commands may run as another user.
-                    unfinished.chmod(0o755)
-                    unfinished.rename(folder)
-                finally:
-                    shutil.rmtree(unfinished, ignore_errors=True)
+            for known in (folder, of_today):
+                if known.is_dir():
+                    return known
+            unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=root))
+            try:
+                make(unfinished)
+                # The sandbox's commands may run as another user.
+                unfinished.chmod(0o755)
+                return unfinished.rename(folder if lasts(unfinished) else of_today)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise SandboxUnavailable(
             f"{root}, where the sandboxes' Python packages are kept, can't be written ({error}); "
             "set XDG_CACHE_HOME to a folder that can"
         ) from error
-    return folder
+
+
+def _digest(facts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def pytest_plugins(folder: Path) -> tuple[str, ...]:
     """The pytest plugin modules of a folder's packages, as PYTEST_PLUGINS lists them."""
-    found = []
-    for entry_points in sorted(folder.glob("*.dist-info/entry_points.txt")):
+    return tuple(module.partition(":")[0].strip() for _, module in _entry_points(folder, [PLUGINS]))
+
+
+def _entry_points(folder: Path, groups: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The names of entry points of a folder's packages, and what they lead to."""
+    for path in sorted(folder.glob(f"*.dist-info/{ENTRY_POINTS}")):
         parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
         try:
-            parser.read_string(read_text(entry_points) or "")
-        except (MissingSectionHeaderError, ConfigParserError):
+            parser.read_string(read_text(path) or "")
+        except ConfigParserError:
             continue
-        if parser.has_section(PLUGINS):
-            found += [module.partition(":")[0].strip() for _, module in parser.items(PLUGINS)]
-    return tuple(found)
+        for group in filter(parser.has_section, groups):
+            yield from parser.items(group)
+
+
+def write_scripts(folder: Path) -> None:
+    """Write the commands of a folder's packages to its `bin`, for the sandbox's interpreter: pip
+    writes them for the one that it runs in."""
+    for name, place in _entry_points(folder, SCRIPTS):
+        led = _PLACE.fullmatch(place.partition("[")[0].strip())
+        if led is None or not _COMMAND.fullmatch(name):
+            continue
+        script = folder / "bin" / name
+        script.parent.mkdir(exist_ok=True)
+        script.unlink(missing_ok=True)
+        first = led[2].partition(".")[0]
+        script.write_text(_SCRIPT.format(module=led[1], name=first, function=led[2]))
+        script.chmod(0o755)
 
 
 def _required(names: Iterable[str]) -> dict[str, Distribution]:
@@ -236,9 +287,11 @@ def _required(names: Iterable[str]) -> dict[str, Distribution]:
     return required
 
 
+_PLACE = re.compile(r"([A-Za-z_][\w.]*)\s*:\s*([A-Za-z_][\w.]*)", re.ASCII)
+_COMMAND = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 _SCRIPT = """#!/usr/bin/env python
 import sys
-from {module} import {function}
+from {module} import {name}
 sys.exit({function}())
 """
 
@@ -249,36 +302,8 @@ def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     for copied in distributions.values():
         _copy_files(copied, site_packages)
-        _write_scripts(copied, folder / "bin")
+        _write_commands(copied, folder / "bin")
     _output([str(folder / "bin" / "python"), "-I", "-m", "compileall", "-q", str(site_packages)])
-
-
-def _write_scripts(found: Distribution, folder: Path) -> None:
-    for command in found.entry_points:
-        if command.group == "console_scripts":
-            script = folder / command.name
-            script.write_text(_SCRIPT.format(module=command.module, function=command.attr))
-            script.chmod(0o755)
-
-
-def _install(python: str, packages: Sequence[str], folder: Path) -> None:
-    """Install packages with the interpreter's pip, or StepInto's own if it has none."""
-    cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
-    with tempfile.TemporaryDirectory() as temporary:
-        options = ["--quiet", "--only-binary", ":all:", "--target", str(folder.resolve())]
-        argv = [python, "-c", _PIP, "install", *options, "--", *packages]
-        folders = {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)}
-        _output(argv, {**folders, "STEPINTO_PIP": _own_pip()})
-
-
-@lru_cache(maxsize=1)
-def _own_pip() -> str:
-    """A folder with StepInto's pip alone, for interpreters without one; empty if it has none."""
-    try:
-        pip = distribution("pip")
-    except PackageNotFoundError:
-        return ""
-    return str(_made("pip", [pip.version], lambda to: _copy_files(pip, to)))
 
 
 def _copy_files(copied: Distribution, folder: Path) -> None:
@@ -289,6 +314,94 @@ def _copy_files(copied: Distribution, folder: Path) -> None:
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(str(file.locate()), target)
+
+
+def _write_commands(found: Distribution, folder: Path) -> None:
+    for command in found.entry_points:
+        if command.group == "console_scripts":
+            script = folder / command.name
+            script.write_text(
+                _SCRIPT.format(module=command.module, name=command.attr, function=command.attr)
+            )
+            script.chmod(0o755)
+
+
+@lru_cache(maxsize=1)
+def _own_pip() -> str:
+    """A folder with StepInto's pip alone, for interpreters without one; empty if it has none."""
+    try:
+        pip = distribution("pip")
+    except PackageNotFoundError:
+        return ""
+    return str(made_folder("pip", [pip.version], lambda to: _copy_files(pip, to)))
+
+
+def _install(python: str, packages: Sequence[str], folder: Path) -> None:
+    try:
+        run_pip(python, ["--target", str(folder.resolve())], packages)
+    except PipFailed:
+        from sandbox.languages.python.choosing import build_wheels  # opens sandboxes with packages
+
+        # A bug's record names what was built on the machine that wrote it.
+        if not build_wheels(python, packages):
+            raise
+        run_pip(python, ["--target", str(folder.resolve())], packages)
+    write_scripts(folder)
+
+
+class PipFailed(SandboxUnavailable):
+    """pip can't install a set of packages."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """The last line of what pip says."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A package that pip would install."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+def resolve(
+    python: str, packages: Sequence[str], constraints: Sequence[str] = (), *options: str
+) -> list[Resolved]:
+    """What pip would install for these packages, as wheels. Raises PipFailed."""
+    with tempfile.TemporaryDirectory() as temporary:
+        report, fixed = Path(temporary, "report.json"), Path(temporary, "constraints.txt")
+        fixed.write_text("\n".join(constraints))
+        options = ("--dry-run", "--report", str(report), "--constraint", str(fixed), *options)
+        run_pip(python, [*options, "--target", str(Path(temporary, "none"))], packages, temporary)
+        items = json.loads(report.read_bytes())["install"]
+    return [
+        Resolved(told["name"], told["version"], tuple(told.get("requires_dist", ())))
+        for told in (item["metadata"] for item in items)
+    ]
+
+
+def wheels_folder(python: str) -> Path:
+    """The folder of the wheels that were built for an interpreter."""
+    return cache_folder() / "wheels" / _digest([runs_as(python)])
+
+
+def run_pip(
+    python: str, options: Sequence[str], packages: Sequence[str], temporary: str | None = None
+) -> None:
+    """`pip install` of wheels alone; `options` name its `--target`. Raises PipFailed."""
+    # The environment of the test runner has no pip.
+    installer = sys.executable if python == runner_python() else python
+    cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
+    built = wheels_folder(python)
+    options = ["--quiet", "--only-binary", ":all:", *options]
+    options += ["--find-links", str(built)] if built.is_dir() else []
+    with tempfile.TemporaryDirectory() as own:
+        argv = [installer, "-c", _PIP, "install", *options, "--", *packages]
+        variables = {"TMPDIR": temporary or own, "PIP_CACHE_DIR": os.path.expanduser(cache)}
+        _output(argv, {**variables, "STEPINTO_PIP": _own_pip()})
 
 
 def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
@@ -316,14 +429,10 @@ def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
     found = {path for path in found if path.is_relative_to(folder)}
     names = {path.relative_to(folder).parts[0] for path in found}
     for record in folder.glob("*.dist-info/RECORD") if found else ():
-        listed = {line.partition("/")[0].partition(",")[0] for line in _lines(record)}
-        if names & listed:
+        lines = (read_text(record) or "").splitlines()
+        if names & {line.partition("/")[0].partition(",")[0] for line in lines}:
             found.add(record)
     return tuple(sorted(map(str, found)))
-
-
-def _lines(path: Path) -> list[str]:
-    return (read_text(path) or "").splitlines()
 
 
 def _forget(installed: Path, folder: Path, record: Path) -> None:
@@ -381,9 +490,11 @@ def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> 
         except subprocess.TimeoutExpired as error:
             raise SandboxUnavailable(f"{shown} did not end in {INSTALL_TIMEOUT:.0f} s") from error
     if done.returncode != 0:
-        raise SandboxUnavailable(
-            f"{shown} failed: {done.stdout.strip()[-SHOWN_OUTPUT:]}\n"
-            "Name packages that pip finds as wheels for this interpreter, or use the docker "
-            "sandbox with an image that has them"
+        said = done.stdout.strip()
+        raise PipFailed(
+            f"{shown} failed: {said[-SHOWN_OUTPUT:]}\n"
+            "Name packages that pip can install for this interpreter, or use the docker sandbox "
+            "with an image that has them",
+            said.rpartition("\n")[2].removeprefix("ERROR: ")[-SHOWN_OUTPUT:],
         )
     return done.stdout

@@ -126,6 +126,8 @@ class LocalBug(StrictRecord):
     packages: tuple[PackageName, ...] = ()
     import_paths: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
+    version: str | None = None
+    """The project's version, for one that takes it from git's tags."""
     category: str | None = None
     edits: tuple[EditRecord, ...] = ()
     failure: FailureRecord | None = None
@@ -255,7 +257,11 @@ class LocalBenchmark(StoredBenchmark):
             test_paths=tuple(map(posixpath.normpath, bug.test_paths)),
             solution=bug.solution,
             environment=Environment(
-                bug.packages, bug.import_paths, bug.variables, python=bug.python
+                packages=bug.packages,
+                import_paths=bug.import_paths,
+                variables=bug.variables,
+                python=bug.python,
+                version=bug.version or tree.tagged,
             ),
             category=bug.category,
             commit=tree.commit,

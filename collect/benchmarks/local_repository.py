@@ -294,7 +294,7 @@ class FoundTests(StrictRecord):
 
 
 def _advice(instance: Instance) -> str:
-    advice = ADVICE[instance.language]
+    advice = "; ".join([ADVICE[instance.language], *instance.environment.deficiencies()])
     sources = [path for path in instance.files if path.endswith(EXTENSIONS)]
     if instance.language == "python" and sources:
         advice += (

@@ -85,6 +85,7 @@ class Recording:
                 packages=now.environment.packages,
                 import_paths=now.environment.import_paths,
                 variables=now.environment.variables,
+                version=now.environment.version,
             )
             line = bug.model_dump_json(exclude_defaults=True)
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")

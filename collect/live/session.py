@@ -212,10 +212,10 @@ class LiveSession:
     def __init__(self, place: Workplace, record: ClientRecord | None = None) -> None:
         self._place, self._record = place, record
         self._open: _Open | None = None
-        self._told_notes: tuple[str, ...] = ()
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
         self._closed, self._lock = False, threading.Lock()
+        self._knows_environment = False
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
 
@@ -318,7 +318,9 @@ class LiveSession:
             started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text)
-            text += self._environment_notes(instance)
+            if not self._knows_environment:
+                text += repository.environment_notes()
+                self._knows_environment = True
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused or "[" not in test:
                 text += repository.cases(sandbox, test)
@@ -333,14 +335,6 @@ class LiveSession:
             earlier.close()
             text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
         return replace(reply, text=text)
-
-    def _environment_notes(self, instance: Instance) -> str:
-        """What runs the tests, in the first answer of this session, and again if it changes."""
-        notes = instance.environment.notes
-        if notes == self._told_notes:
-            return ""
-        self._told_notes = notes
-        return "\n\n" + "\n".join(notes)
 
     def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
         """Restart on the files as they are now: neither as the program left them, nor as the user

@@ -1,1 +1,1 @@
-"""What the sandbox knows of each language."""
+"""What is particular to one language."""

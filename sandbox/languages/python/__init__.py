@@ -1,1 +1,2 @@
-"""Python projects: their interpreter and their environment."""
+"""Python projects: their interpreter and environment, what they declare, and how they look once
+they are installed."""

@@ -234,9 +234,9 @@ def _from_setup(source: bytes) -> str | None:
 
 @dataclass(frozen=True)
 class ChosenPython:
-    version: str | None
+    version: str | None = None
     """Such as `3.9`; None: the version that runs StepInto."""
-    note: str
+    note: str = ""
     """Why, in a few words; empty if nothing is worth telling."""
 
 
