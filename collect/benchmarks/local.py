@@ -261,6 +261,7 @@ class LocalBenchmark(StoredBenchmark):
                 import_paths=bug.import_paths,
                 variables=bug.variables,
                 python=bug.python,
+                interpreter=f"CPython {bug.python}" if bug.python else "",
                 version=bug.version or tree.tagged,
             ),
             category=bug.category,

@@ -13,7 +13,7 @@ from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import ToolReply
-from collect.benchmarks.base import Instance, TestResults, TestStatus
+from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark, LocalBug
 from collect.benchmarks.running import run_tests
 from collect.benchmarks.workspace import open_instance_sandbox, write_folder
@@ -35,6 +35,7 @@ from collect.store.files import TextFile, replacing_folder, write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import MODEL_TEACHER, MessageRow, Role, StopReason, TestRow
 from collect.store.run_store import RunStore
+from sandbox.languages.python.own_environment import read_environment
 
 NOT_KNOWN = "(What {client} was asked and thought is not known. These are its calls.)"
 
@@ -82,7 +83,7 @@ class Recording:
                 fail_to_pass=self.tests or (test,),
                 test_paths=now.test_paths,
                 python=now.environment.python,
-                packages=now.environment.packages,
+                packages=_packages(now.environment),
                 import_paths=now.environment.import_paths,
                 variables=now.environment.variables,
                 version=now.environment.version,
@@ -91,6 +92,13 @@ class Recording:
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
             return next(each for each in benchmark.instances() if each.id == bug.id), number
+
+
+def _packages(environment: Environment) -> tuple[str, ...]:
+    """The packages of an environment, for machines that lack the user's own one."""
+    if environment.folder is None:
+        return environment.packages
+    return (*environment.packages, *read_environment(Path(environment.folder)).released)
 
 
 @dataclass
@@ -175,7 +183,8 @@ class ClientRecord:
 
 def _results(repository: LiveRepository, bug: Instance, files: Mapping[str, bytes]) -> TestResults:
     """Run the tests that decide, on these files."""
-    bug = replace(bug, files=files, is_scored=True)
+    environment = repository.now().environment
+    bug = replace(bug, files=files, is_scored=True, environment=environment)
     with open_instance_sandbox(repository.sandbox, bug) as sandbox:
         repository.prepare(sandbox, files)
         return run_tests(bug, sandbox, bug.fail_to_pass, repository.benchmark.test_timeout)

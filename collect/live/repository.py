@@ -130,11 +130,7 @@ class LiveRepository:
         """What an agent should know of the tests' environment."""
         if self._instance is None:
             return ""
-        environment = self._instance.environment
-        notes = [f"The tests' environment: {note}" for note in environment.deficiencies()]
-        if environment.interpreter:
-            notes.insert(0, f"The tests run in {environment.interpreter}.")
-        return "".join(f"\n\n{note}" for note in notes)
+        return "".join(f"\n\n{note}" for note in self._instance.environment.sentences())
 
     def import_hint(self, text: str) -> str:
         """What to do about a module that the tests miss; empty if the text tells of none."""

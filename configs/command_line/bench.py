@@ -261,8 +261,8 @@ def describe(instance: Instance, gold: bool) -> str:
         ("Fail to pass", instance.fail_to_pass),
         ("Pass to pass", instance.pass_to_pass),
     ]
-    if deficiencies := instance.environment.deficiencies():
-        sections.append(("Environment", deficiencies))
+    if sentences := instance.environment.sentences():
+        sections.append(("Environment", sentences))
     if gold:
         sections.append(("Gold patch", instance.gold_patch.splitlines()))
     parts = [instance.id, "\n".join(facts)]

@@ -12,6 +12,8 @@ become import paths of the copy. Other copies of the code under test are masked.
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import os
 import re
 import stat
@@ -24,6 +26,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from sandbox.base import require_package_name
 from sandbox.bubblewrap import Interpreter, find_interpreter
 from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.interpreters import (
@@ -65,13 +68,34 @@ class OwnEnvironment:
     """As a sandbox starts it. The environment's own program is never run elsewhere."""
 
     @property
+    def digest(self) -> str:
+        """Changes with what is installed."""
+        facts = [str(self.folder), self.version, sorted(self.distributions.items())]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+    @property
     def distributions(self) -> Mapping[str, str]:
         """The versions of what is installed, by canonical name."""
-        found = {}
-        for path in self.site_packages.glob("*-info"):
-            name, _, version = path.name.rpartition(".")[0].partition("-")
-            found[str(canonicalize_name(name))] = version
-        return found
+        return dict(_distribution(path) for path in self.site_packages.glob("*.dist-info"))
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """What is installed in releases of an index, as pip's requirements."""
+        elsewhere = {
+            _distribution(path.parent)[0] for path in self.site_packages.glob("*/direct_url.json")
+        }
+        found = []
+        for name, version in sorted(self.distributions.items()):
+            with suppress(ValueError):
+                if name not in elsewhere | {"pip", "setuptools", "wheel"}:
+                    found.append(require_package_name(f"{name}=={version}"))
+        return tuple(found)
+
+
+def _distribution(folder: Path) -> tuple[str, str]:
+    """The canonical name and the version of a folder such as `PyYAML-6.0.dist-info`."""
+    name, _, version = folder.name.rpartition(".")[0].partition("-")
+    return str(canonicalize_name(name)), version
 
 
 def find_own_environment(
