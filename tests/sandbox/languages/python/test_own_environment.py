@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -256,22 +255,3 @@ def test_settings_that_would_block_are_refused(folder: Path) -> None:
     pipe(folder / "pyvenv.cfg")
     with pytest.raises(EnvironmentUnusable, match="can't be read"):
         read_environment(folder)
-
-
-def test_no_program_of_the_current_folder_is_an_interpreter_of_this_machine(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sandbox.languages.python.interpreters import known_executables
-
-    program = folder.parent / "tools" / "python3"
-    program.parent.mkdir()
-    program.write_bytes(Path(os.path.realpath(sys.executable)).read_bytes())
-    program.chmod(0o755)
-    monkeypatch.chdir(folder.parent)
-    monkeypatch.setenv("PATH", f"{program.parent}:{folder}/bin:tools:{os.environ['PATH']}")
-    known_executables.cache_clear()
-    try:
-        below = [each for each in known_executables() if Path(each).is_relative_to(folder.parent)]
-        assert below == []
-    finally:
-        known_executables.cache_clear()
