@@ -76,7 +76,7 @@ class OwnEnvironment:
     @property
     def distributions(self) -> Mapping[str, str]:
         """The versions of what is installed, by canonical name."""
-        return dict(_distribution(path) for path in self.site_packages.glob("*.dist-info"))
+        return dict(_distribution(path) for path in self.site_packages.glob("*.*-info"))
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def find_own_environment(
             if (reason := reason_against(environment)) is not None:
                 raise EnvironmentUnusable(reason)
             return environment, tuple(refusals)
-        except EnvironmentUnusable as error:
+        except SandboxUnavailable as error:
             refusals.append(f"{folder} is not used: {error}")
     return None, tuple(refusals)
 
@@ -140,6 +140,14 @@ def _require_pytest(environment: OwnEnvironment) -> None:
 
 def read_environment(folder: Path) -> OwnEnvironment:
     """A virtual environment, or a conda environment. Raises EnvironmentUnusable."""
+    try:
+        return _read(folder)
+    # Such as links that lead to themselves.
+    except (OSError, RuntimeError) as error:
+        raise EnvironmentUnusable(f"it can't be read: {error}") from error
+
+
+def _read(folder: Path) -> OwnEnvironment:
     if folder.resolve() != folder or not folder.is_dir():
         raise EnvironmentUnusable("it is no folder, or lies behind a link")
     if os.geteuid() == 0 and folder.stat().st_mode & 0o005 != 0o005:

@@ -169,6 +169,11 @@ def beside(name: str) -> Callable[[Path], None]:
     return spoil
 
 
+def loop(folder: Path) -> None:
+    (folder / "bin").rename(folder / "programs")
+    (folder / "bin").symlink_to("bin")
+
+
 def replaced(name: str) -> Callable[[Path], None]:
     """A folder or file of the environment, moved elsewhere with a link in its place."""
 
@@ -198,6 +203,7 @@ HOSTILE = {
     ),
     "a list of folders beside its interpreter": beside("python._pth"),
     "more settings beside its interpreter": beside("pyvenv.cfg"),
+    "its programs are a link to themselves": loop,
     "it is a link": replaced(""),
     "its programs are a link": replaced("bin"),
     "its packages are a link": replaced("lib/python{here}/site-packages"),
