@@ -38,7 +38,7 @@ from sandbox.base import require_package_name
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
 
-INSTALL_TIMEOUT = 1800.0
+INSTALL_TIMEOUT = 900.0
 """Seconds to install all packages of a set."""
 SHOWN_OUTPUT = 1500
 """Characters of the end of pip's output that a message shows."""
@@ -395,7 +395,8 @@ def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> 
                 env={**host_environment(PIP_SETTINGS), **(variables or {})},
             )
         except subprocess.TimeoutExpired as error:
-            raise SandboxUnavailable(f"{shown} did not end in {INSTALL_TIMEOUT:.0f} s") from error
+            late = f"pip did not end in {INSTALL_TIMEOUT:.0f} s"
+            raise PipFailed(f"{shown}: {late}", late) from error
     if done.returncode != 0:
         said = done.stdout.strip()
         raise PipFailed(

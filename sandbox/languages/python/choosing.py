@@ -7,6 +7,7 @@ known by name; whatever has no wheel is built before it is given up.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,12 @@ from sandbox.languages.python.requirement_files import requirement
 from sandbox.languages.python.sdists import NoSdist, build_wheel
 from sandbox.packages import PipFailed, Resolved, made_folder, resolve, runs_as
 
+MOST_WANTED = 300
+"""Packages that are tried of one project."""
+MOST_SECONDS = 900.0
+"""Time after which no more packages are tried."""
 MOST_BUILT = 8
-"""Packages that are built for one set."""
+"""Packages that are built for one requirement."""
 CHOSEN = "chosen.json"
 
 
@@ -54,11 +59,12 @@ def choose_packages(python: str, wanted: Sequence[str], constraints: Sequence[st
 
 
 def _chosen(python: str, wanted: Sequence[str], constraints: Sequence[str]) -> Chosen:
+    tried = list(wanted[:MOST_WANTED])
     search = _Search(python, constraints)
-    kept = search.extended([], list(wanted))
+    kept = search.extended([], tried)
     if constraints and search.missing:
         free = _Search(python, ())
-        kept_free = free.extended([], list(wanted))
+        kept_free = free.extended([], tried)
         if len(free.missing) < len(search.missing):
             search, kept = free, kept_free
     names = {canonicalize_name(Requirement(text).name) for text in kept}
@@ -77,10 +83,15 @@ class _Search:
     missing: dict[str, str] = field(default_factory=dict)
     resolved: list[Resolved] = field(default_factory=list)
     """What pip would install for the last set that it can install."""
+    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
 
     def extended(self, kept: list[str], more: list[str]) -> list[str]:
         """The set with as many more as can be installed with it."""
         if not more:
+            return kept
+        if time.monotonic() > self.deadline:
+            names = [canonicalize_name(Requirement(text).name) for text in more]
+            self.missing |= dict.fromkeys(names, "it was not tried: the others took too long")
             return kept
         try:
             self.resolved = resolve(self.python, [*kept, *more], self.constraints)

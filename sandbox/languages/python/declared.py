@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import ast
 import configparser
-import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 
-from packaging.dependency_groups import resolve_dependency_groups
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from poetry.core.factory import Factory
 
@@ -36,6 +35,10 @@ NOT_FOR_TESTS = frozenset(
     | {"setuptools", "setuptools-scm", "sphinx", "tox", "tox-uv", "twine", "ty", "wheel"}
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
+MAX_BYTES = 1024 * 1024
+"""A larger file is not read: parsing takes many times its size in memory."""
+MOST_LISTED = 2000
+"""Elements of a list in setup.py, which can be made of itself."""
 Table = Mapping[str, object]
 
 
@@ -111,51 +114,62 @@ class _Needs:
                 self.for_use.append(text)
 
     def resolved(self, python: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The requirements that hold for a version of Python, without those of tests' tools."""
-        extras = {name for name in self.extras if is_for_tests(name)}
-        extras |= {canonicalize_name(name) for name in self.wanted}
-        for_tests, queue = [*self.for_tests], sorted(extras)
+        """The requirements that hold for a version of Python, without those of tests' tools: of
+        the project, and of its tests besides."""
+        requires = self._holding([(text, "") for text in self.for_use], python)
+        for_tests = [(text, "") for text in self.for_tests]
+        queue = [name for name in self.extras if is_for_tests(name)]
+        queue += sorted(map(canonicalize_name, self.wanted))
+        for text in self.for_tests:
+            queue += self._own_extras(text)
         taken: set[str] = set()
-        while queue or any(self._own_extras(each) - taken for each in for_tests):
-            for each in for_tests:
-                queue += sorted(self._own_extras(each) - taken - {*queue})
+        while queue:
             extra = queue.pop(0)
+            if extra in taken:
+                continue
             taken.add(extra)
-            for_tests += self.extras.get(extra, [])
-        requires = self._holding(self.for_use, "", python)
-        found = dict.fromkeys(
-            name
-            for extra in ("", *sorted(taken))
-            for name in self._holding(for_tests, extra, python)
-        )
-        return requires, tuple(name for name in found if name not in requires)
+            for text in self.extras.get(extra, ()):
+                for_tests.append((text, extra))
+                queue += self._own_extras(text)
+        more = self._holding(for_tests, python)
+        return tuple(requires), tuple(name for name in more if name not in requires)
 
-    def _own_extras(self, text: str) -> set[str]:
+    def _own_extras(self, text: str) -> list[str]:
         """The extras of the project itself that a requirement names: `acme[test]`."""
-        found = requirement(text)
-        if found is None or canonicalize_name(found.name) != canonicalize_name(self.name):
-            return set()
-        return {canonicalize_name(extra) for extra in found.extras}
+        parsed = requirement(text)
+        if parsed is None or canonicalize_name(parsed.name) != canonicalize_name(self.name):
+            return []
+        return sorted(map(canonicalize_name, parsed.extras))
 
     def _holding(
-        self, requirements: Iterable[str], extra: str, python: str | None
-    ) -> tuple[str, ...]:
-        """Those whose markers hold on this machine with an extra."""
-        version = python or ".".join(map(str, sys.version_info[:2]))
-        machine = {"extra": extra, "python_version": version}
-        if python is not None:
-            machine["python_full_version"] = f"{python}.0" if python.count(".") < 2 else python
-        found: dict[str, None] = {}
-        for each in filter(None, map(requirement, requirements)):
-            name = canonicalize_name(each.name)
-            # Stubs are for type checkers.
-            is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
-            left_out = is_tool or each.url or name == canonicalize_name(self.name)
-            marker, each.marker = each.marker, None
+        self, requirements: Iterable[tuple[str, str]], python: str | None
+    ) -> dict[str, None]:
+        """Those whose markers hold on this machine with their extra."""
+        holding: dict[str, None] = {}
+        for text, extra in requirements:
+            parsed = requirement(text)
+            if parsed is None or not self._is_needed(parsed):
+                continue
+            marker, parsed.marker = parsed.marker, None
             with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-                if not left_out and (marker is None or marker.evaluate(machine)):
-                    found[str(each)] = None
-        return tuple(found)
+                if marker is None or marker.evaluate(_machine(extra, python)):
+                    holding[str(parsed)] = None
+        return holding
+
+    def _is_needed(self, parsed: Requirement) -> bool:
+        name = canonicalize_name(parsed.name)
+        # Stubs are for type checkers.
+        is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
+        return not is_tool and not parsed.url and name != canonicalize_name(self.name)
+
+
+def _machine(extra: str, python: str | None) -> dict[str, str]:
+    """What markers ask for, if it is not of the interpreter that runs StepInto."""
+    if python is None:
+        return {"extra": extra}
+    full = python if python.count(".") > 1 else f"{python}.0"
+    short = ".".join(full.split(".")[:2])
+    return {"extra": extra, "python_version": short, "python_full_version": full}
 
 
 def _extra_of(text: str) -> str:
@@ -186,7 +200,7 @@ def table_of(table: Table, *keys: str) -> Table:
 
 def _toml(data: bytes) -> Table:
     try:
-        return tomllib.loads(data.decode("utf-8", "replace"))
+        return tomllib.loads(data[:MAX_BYTES].decode("utf-8", "replace"))
     # Also for numbers with thousands of digits, and thousands of brackets.
     except (ValueError, RecursionError):
         return {}
@@ -208,13 +222,27 @@ def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> No
     groups = table_of(pyproject, "dependency-groups")
     for name in groups:
         if is_for_tests(name) or name in more:
-            with suppress(ExceptionGroup, RecursionError):
-                # What is malformed is refused, and the group left out.
-                needs.for_tests += resolve_dependency_groups(groups, name)  # type: ignore[arg-type]
+            needs.for_tests += _group(groups, name, set())
     for name, requirements in table_of(pyproject, "tool", "pdm", "dev-dependencies").items():
         if is_for_tests(name):
             needs.for_tests += _texts(requirements)
     needs.for_tests += _texts(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
+
+
+def _group(groups: Table, name: str, seen: set[str]) -> list[str]:
+    """A group's requirements, those of included groups once: a few groups could include each other
+    so often that they have millions."""
+    members = groups.get(name)
+    if name in seen or not isinstance(members, list):
+        return []
+    seen.add(name)
+    requirements = []
+    for member in members:
+        if isinstance(member, str):
+            requirements.append(member)
+        elif isinstance(member, dict):
+            requirements += _group(groups, str(member.get("include-group")), seen)
+    return requirements
 
 
 def _add_poetry(needs: _Needs, pyproject: Table) -> None:
@@ -229,16 +257,12 @@ def _add_poetry(needs: _Needs, pyproject: Table) -> None:
         for extra, members in extras.items():
             if name in _texts(members):
                 needs.add_extra(extra, requirements)
-    groups = {name: table_of(group, "dependencies") for name, group in _groups_of(poetry)}
-    for group, dependencies in {**groups, "dev": table_of(poetry, "dev-dependencies")}.items():
-        if is_for_tests(group) or group == "dev":
-            for name, spec in {**groups.get(group, {}), **dependencies}.items():
-                needs.for_tests += _poetry_requirements(needs, name, spec)
-
-
-def _groups_of(poetry: Table) -> list[tuple[str, Table]]:
     groups = table_of(poetry, "group")
-    return [(name, table_of(groups, name)) for name in groups]
+    for group in filter(is_for_tests, groups):
+        for name, spec in table_of(groups, group, "dependencies").items():
+            needs.for_tests += _poetry_requirements(needs, name, spec)
+    for name, spec in table_of(poetry, "dev-dependencies").items():
+        needs.for_tests += _poetry_requirements(needs, name, spec)
 
 
 def _is_optional(spec: object) -> bool:
@@ -252,7 +276,7 @@ def _poetry_requirements(needs: _Needs, name: str, spec: object) -> list[str]:
         is_elsewhere = isinstance(each, dict) and {"git", "path", "url", "file"} & each.keys()
         if is_elsewhere:
             needs.left_out.append(f"pyproject.toml: {name} = {each}"[:200])
-        elif name.lower() != "python" and isinstance(each, dict | str):
+        elif name.lower() != "python" and isinstance(each, dict | str) and len(str(each)) < 1000:
             plain = {k: v for k, v in each.items() if k != "source"} if type(each) is dict else each
             # What it makes of values that no schema was asked about.
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -296,7 +320,7 @@ def _ini(data: bytes) -> configparser.RawConfigParser:
     """Empty if it can't be read."""
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(data.decode("utf-8", "replace"))
+        parser.read_string(data[:MAX_BYTES].decode("utf-8", "replace"))
     except configparser.Error:
         return configparser.RawConfigParser()
     return parser
@@ -337,7 +361,7 @@ def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
     """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
     module."""
     try:
-        module = ast.parse(files.get("setup.py", b""))
+        module = ast.parse(files.get("setup.py", b"")[:MAX_BYTES])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     known: dict[str, object] = {}
@@ -368,6 +392,8 @@ def _literal(node: ast.expr, known: Mapping[str, object]) -> object:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = (_literal(side, known) for side in (node.left, node.right))
         if isinstance(left, list) and isinstance(right, list):
+            if len(left) + len(right) > MOST_LISTED:
+                raise ValueError(f"more than {MOST_LISTED} elements")
             return [*left, *right]
     if isinstance(node, ast.Call) and _called(node) == "dict" and not node.args:
         return {each.arg: _literal(each.value, known) for each in node.keywords if each.arg}

@@ -226,8 +226,10 @@ def _setup_py_entry_points(value: object) -> str:
         return value
     lines = []
     for group, entries in (value if isinstance(value, dict) else {}).items():
-        listed = entries if isinstance(entries, list | tuple) else str(entries).splitlines()
-        lines += [f"[{group}]", *map(str, listed)]
+        listed = entries.splitlines() if isinstance(entries, str) else entries
+        if isinstance(listed, list | tuple):
+            lines.append(f"[{group}]")
+            lines += [entry for entry in listed if isinstance(entry, str)]
     return "\n".join(lines)
 
 

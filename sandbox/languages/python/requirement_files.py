@@ -24,6 +24,8 @@ OF_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Words in the names of files that list what the project itself needs."""
 TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 LINE_LOCKS = ("requirements.lock", "requirements-dev.lock")
+MAX_LIST_BYTES = 1024 * 1024
+"""Of a file of requirements; the rest is not read."""
 MAX_LOCK_BYTES = 16 * 1024 * 1024
 """A larger lock file is not read."""
 _OWN_PROJECT = re.compile(r"(?:-e|--editable)?[\s=]*\.(?:\[([\w,\s.-]*)\])?$")
@@ -60,7 +62,7 @@ class Lines:
 
     def add_file(self, path: str) -> None:
         self.read.add(path)
-        self.add(path, _decoded(self.files[path]))
+        self.add(path, _decoded(self.files[path][:MAX_LIST_BYTES]))
 
     def add(self, path: str, text: str) -> None:
         """Read lines that stand in a file."""
