@@ -147,7 +147,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize(
+    "kind", ["writes", *(pytest.param(k, marks=pytest.mark.slow) for k in HOSTILE if k != "writes")]
+)
 def test_a_hostile_backend_reaches_nothing_and_stops_nothing(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ODD)
 def test_odd_metadata_leads_nowhere(kind: str, tmp_path: Path) -> None:
     before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
