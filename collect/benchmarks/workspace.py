@@ -77,7 +77,7 @@ def with_environment(
     packages = environment.packages if config.backend == "local" else ()
     import_paths = tuple(dict.fromkeys((*config.import_paths, *environment.import_paths)))
     variables = {**environment.variables, **config.environment}
-    plugins = [each.get(PLUGINS, "") for each in (environment.variables, config.environment)]
+    plugins = [named.get(PLUGINS, "") for named in (environment.variables, config.environment)]
     if any(plugins):
         variables[PLUGINS] = ",".join(filter(None, plugins))
     return config.model_copy(

@@ -154,25 +154,26 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
         )
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
     import_paths = project.import_paths or (("src", ".") if in_src else (".",))
-    found = _installed(project, source, sandbox)
+    installed = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
     # loaded wherever its tests run: by us, by an agent, in a debug session.
     variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if found.plugins:
-        variables["PYTEST_PLUGINS"] = ",".join(found.plugins)
+    if installed.plugins:
+        variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
+    environment = Environment(
+        packages=installed.packages,
+        import_paths=import_paths,
+        variables=variables,
+        version=source.tagged,
+        missing=installed.missing,
+        notes=installed.notes,
+    )
     return Project(
         source=source,
-        environment=Environment(
-            packages=found.packages,
-            import_paths=import_paths,
-            variables=variables,
-            version=source.tagged,
-            missing=found.missing,
-            notes=found.notes,
-        ),
+        environment=environment,
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
-        notes=(*found.notes, *(f"{name} is missing: {why}" for name, why in found.missing.items())),
+        notes=environment.deficiencies(),
     )
 
 

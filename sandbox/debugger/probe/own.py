@@ -35,7 +35,8 @@ def _own_paths() -> Any:
     return paths
 
 
-basename, join, realpath = os.path.basename, os.path.join, _own_paths().realpath
+basename, join = os.path.basename, os.path.join
+realpath: Callable[[str], str] = _own_paths().realpath
 get_ident, sleep = threading.get_ident, time.sleep
 monotonic = time.monotonic
 

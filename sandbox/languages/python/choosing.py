@@ -70,7 +70,7 @@ def _chosen(python: str, wanted: Sequence[str], constraints: Sequence[str]) -> C
     names = {canonicalize_name(Requirement(text).name) for text in kept}
     missing = {name: why for name, why in search.missing.items() if name not in names}
     fixed = set(search.constraints)
-    locked = [f"{canonicalize_name(each.name)}=={each.version}" for each in search.resolved]
+    locked = [f"{canonicalize_name(one.name)}=={one.version}" for one in search.resolved]
     return Chosen(
         tuple(dict.fromkeys([*kept, *(text for text in locked if text in fixed)])), missing
     )
@@ -142,18 +142,18 @@ class Building:
             return
         self.seen.add(text)
         try:
-            found = resolve(self.python, [text], self.constraints, "--no-deps")
+            packages = resolve(self.python, [text], self.constraints, "--no-deps")
         except PipFailed:
             try:
                 self.built.append(build_wheel(self.python, text, self.constraints))
-                found = resolve(self.python, [text], self.constraints, "--no-deps")
+                packages = resolve(self.python, [text], self.constraints, "--no-deps")
             except NoSdist:
                 return
             except SandboxError as error:
                 self.failures.append(str(error))
                 return
-        for each in found:
-            for needed in _needed(each.requires, Requirement(text).extras):
+        for package in packages:
+            for needed in _needed(package.requires, Requirement(text).extras):
                 self.add(needed)
 
     def _can_install(self, text: str) -> bool:
@@ -165,12 +165,12 @@ class Building:
 
 
 def _needed(requires: Sequence[str], extras: set[str]) -> Iterator[str]:
-    for found in filter(None, map(requirement, requires)):
-        marker, found.marker = found.marker, None
+    for parsed in filter(None, map(requirement, requires)):
+        marker, parsed.marker = parsed.marker, None
         for extra in ("", *sorted(extras)):
             try:
-                if found.url is None and (marker is None or marker.evaluate({"extra": extra})):
-                    yield str(found)
+                if parsed.url is None and (marker is None or marker.evaluate({"extra": extra})):
+                    yield str(parsed)
                     break
             except (UndefinedComparison, UndefinedEnvironmentName):
                 continue

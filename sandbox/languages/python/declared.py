@@ -60,10 +60,10 @@ class Declared:
 def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Declared:
     """Read what an unpacked project declares, for a version of Python (`3.9`; None: the one that
     runs StepInto). PKG-INFO, which sdists have, comes before what it was made of."""
-    told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
+    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
     pyproject = read_pyproject(files)
-    needs = _Needs(str(told.get("Name", "")) or own_name(files))
-    if distributed := told.get_all("Requires-Dist"):
+    needs = _Needs(str(headers.get("Name", "")) or own_name(files))
+    if distributed := headers.get_all("Requires-Dist"):
         needs.add_distribution(map(str, distributed))
     else:
         _add_project(needs, pyproject)
@@ -74,7 +74,7 @@ def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Decl
     _add_hatch(needs, pyproject, files)
     _add_pipfile(needs, files)
     listed = _add_lines(needs, files)
-    licenses = (*told.get_all("License-Expression", ()), *told.get_all("License", ()))
+    licenses = (*headers.get_all("License-Expression", ()), *headers.get_all("License", ()))
     license_ = next(iter(licenses), "").strip() or table_of(pyproject, "project").get("license")
     requires, test_requires = needs.resolved(python)
     return Declared(
@@ -104,8 +104,7 @@ class _Needs:
     def add_distribution(self, requirements: Iterable[str]) -> None:
         """Add what the metadata of a distribution requires."""
         for text in requirements:
-            found = requirement(text)
-            if found is None:
+            if requirement(text) is None:
                 continue
             extra = _extra_of(text)
             if extra:
@@ -207,7 +206,7 @@ def _toml(data: bytes) -> Table:
 
 
 def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _add_project(needs: _Needs, pyproject: Table) -> None:
@@ -271,18 +270,18 @@ def _is_optional(spec: object) -> bool:
 
 def _poetry_requirements(needs: _Needs, name: str, spec: object) -> list[str]:
     """A dependency as Poetry writes it, as pip's requirements."""
-    found = []
-    for each in spec if isinstance(spec, list) else [spec]:
-        is_elsewhere = isinstance(each, dict) and {"git", "path", "url", "file"} & each.keys()
+    requirements = []
+    for one in spec if isinstance(spec, list) else [spec]:
+        is_elsewhere = isinstance(one, dict) and {"git", "path", "url", "file"} & one.keys()
         if is_elsewhere:
-            needs.left_out.append(f"pyproject.toml: {name} = {each}"[:200])
-        elif name.lower() != "python" and isinstance(each, dict | str) and len(str(each)) < 1000:
-            plain = {k: v for k, v in each.items() if k != "source"} if type(each) is dict else each
+            needs.left_out.append(f"pyproject.toml: {name} = {one}"[:200])
+        elif name.lower() != "python" and isinstance(one, dict | str) and len(str(one)) < 1000:
+            plain = {k: v for k, v in one.items() if k != "source"} if type(one) is dict else one
             # What it makes of values that no schema was asked about.
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 dependency = Factory.create_dependency(name, plain)
-                found.append(dependency.to_pep_508(with_extras=False))
-    return found
+                requirements.append(dependency.to_pep_508(with_extras=False))
+    return requirements
 
 
 def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> None:
@@ -396,7 +395,7 @@ def _literal(node: ast.expr, known: Mapping[str, object]) -> object:
                 raise ValueError(f"more than {MOST_LISTED} elements")
             return [*left, *right]
     if isinstance(node, ast.Call) and _called(node) == "dict" and not node.args:
-        return {each.arg: _literal(each.value, known) for each in node.keywords if each.arg}
+        return {word.arg: _literal(word.value, known) for word in node.keywords if word.arg}
     if isinstance(node, ast.Dict) and None not in node.keys:
         keys = [_literal(key, known) for key in node.keys if key is not None]
         return dict(zip(keys, [_literal(value, known) for value in node.values], strict=True))
@@ -438,8 +437,8 @@ def _add_lines(needs: _Needs, files: Mapping[str, bytes]) -> Lines:
 
 
 def _name(text: str) -> str:
-    found = requirement(text)
-    return canonicalize_name(found.name) if found is not None else ""
+    parsed = requirement(text)
+    return canonicalize_name(parsed.name) if parsed is not None else ""
 
 
 TOX_SECTIONS = ("testenv", "testenv:test", "testenv:tests", "testenv:py", "testenv:unit")
