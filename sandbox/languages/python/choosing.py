@@ -25,6 +25,8 @@ MOST_WANTED = 300
 """Packages that are tried of one project."""
 MOST_SECONDS = 900.0
 """Time after which no more packages are tried."""
+HOPELESS = 5
+"""Packages after which no more are tried if none could be installed: no index is in reach, say."""
 MOST_BUILT = 8
 """Packages that are built for one requirement."""
 CHOSEN = "chosen.json"
@@ -67,6 +69,7 @@ def _chosen(python: str, wanted: Sequence[str], constraints: Sequence[str]) -> C
         kept_free = free.extended([], tried)
         if len(free.missing) < len(search.missing):
             search, kept = free, kept_free
+    search.leave_out(wanted[MOST_WANTED:], f"it was not tried: it is not among {MOST_WANTED}")
     names = {canonicalize_name(Requirement(text).name) for text in kept}
     missing = {name: why for name, why in search.missing.items() if name not in names}
     fixed = set(search.constraints)
@@ -89,9 +92,9 @@ class _Search:
         """The set with as many more as can be installed with it."""
         if not more:
             return kept
-        if time.monotonic() > self.deadline:
-            names = [canonicalize_name(Requirement(text).name) for text in more]
-            self.missing |= dict.fromkeys(names, "it was not tried: the others took too long")
+        is_hopeless = not kept and len(self.missing) >= HOPELESS
+        if is_hopeless or time.monotonic() > self.deadline:
+            self.leave_out(more, "it was not tried: the others could not be installed")
             return kept
         try:
             self.resolved = resolve(self.python, [*kept, *more], self.constraints)
@@ -102,6 +105,10 @@ class _Search:
         half = len(more) // 2
         return self.extended(self.extended(kept, more[:half]), more[half:])
 
+    def leave_out(self, texts: Sequence[str], reason: str) -> None:
+        for text in texts:
+            self.missing.setdefault(canonicalize_name(Requirement(text).name), reason)
+
     def _with_one(self, kept: list[str], text: str, reason: str) -> list[str]:
         build = Building(self.python, self.constraints)
         build.add(text)
@@ -111,8 +118,7 @@ class _Search:
                 return [*kept, text]
             except PipFailed as error:
                 reason = error.reason
-        name = canonicalize_name(Requirement(text).name)
-        self.missing[name] = "; ".join(build.failures) or reason
+        self.leave_out([text], "; ".join(build.failures) or reason)
         return kept
 
 

@@ -53,6 +53,15 @@ def test_one_that_can_t_be_installed_leaves_the_others(index: Path) -> None:
     assert result.output == "42\n"
 
 
+@pytest.mark.slow
+def test_not_all_are_tried_where_none_can_be_installed(index: Path) -> None:
+    names = [f"nowhere{n}" for n in range(9)]
+    found = chosen(*names)
+    assert [*found.missing] == names
+    assert "No matching distribution" in found.missing["nowhere0"]
+    assert found.missing["nowhere8"].startswith("it was not tried")
+
+
 def test_an_sdist_is_built_where_a_record_names_it(index: Path) -> None:
     """On another machine than the one that wrote the record."""
     folder = packages_folder(runner_python(), ("third",))
