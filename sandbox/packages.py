@@ -42,7 +42,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.interpreters import find_version, installed_interpreters, own_version
 from sandbox.languages.python.own_environment import read_environment, read_text
 
-INSTALL_TIMEOUT = 1800.0
+INSTALL_TIMEOUT = 900.0
 """Seconds to install all packages of a set."""
 SHOWN_OUTPUT = 1500
 """Characters of the end of pip's output that a message shows."""
@@ -204,8 +204,8 @@ def made_folder(
     index or a build failed, say, is made again the next day. Raises SandboxUnavailable."""
     root = cache_folder() / "environments"
     folder, of_today = (
-        root / "-".join(filter(None, [prefix, _digest(each)]))
-        for each in (facts, [*facts, date.today().isoformat()])
+        root / "-".join(filter(None, [prefix, _digest(known)]))
+        for known in (facts, [*facts, date.today().isoformat()])
     )
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -260,6 +260,7 @@ def write_scripts(folder: Path) -> None:
             continue
         script = folder / "bin" / name
         script.parent.mkdir(exist_ok=True)
+        script.parent.chmod(0o755)
         script.unlink(missing_ok=True)
         first = led[2].partition(".")[0]
         script.write_text(_SCRIPT.format(module=led[1], name=first, function=led[2]))
@@ -378,8 +379,8 @@ def resolve(
         run_pip(python, [*options, "--target", str(Path(temporary, "none"))], packages, temporary)
         items = json.loads(report.read_bytes())["install"]
     return [
-        Resolved(told["name"], told["version"], tuple(told.get("requires_dist", ())))
-        for told in (item["metadata"] for item in items)
+        Resolved(about["name"], about["version"], tuple(about.get("requires_dist", ())))
+        for about in (item["metadata"] for item in items)
     ]
 
 
@@ -488,13 +489,14 @@ def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> 
                 env={**host_environment(PIP_SETTINGS), **(variables or {})},
             )
         except subprocess.TimeoutExpired as error:
-            raise SandboxUnavailable(f"{shown} did not end in {INSTALL_TIMEOUT:.0f} s") from error
+            late = f"pip did not end in {INSTALL_TIMEOUT:.0f} s"
+            raise PipFailed(f"{shown}: {late}", late) from error
     if done.returncode != 0:
-        said = done.stdout.strip()
+        output = done.stdout.strip()
         raise PipFailed(
-            f"{shown} failed: {said[-SHOWN_OUTPUT:]}\n"
+            f"{shown} failed: {output[-SHOWN_OUTPUT:]}\n"
             "Name packages that pip can install for this interpreter, or use the docker sandbox "
             "with an image that has them",
-            said.rpartition("\n")[2].removeprefix("ERROR: ")[-SHOWN_OUTPUT:],
+            output.rpartition("\n")[2].removeprefix("ERROR: ")[-SHOWN_OUTPUT:],
         )
     return done.stdout

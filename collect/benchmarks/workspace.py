@@ -102,7 +102,7 @@ def with_environment(
     packages = environment.packages if config.backend == "local" else ()
     import_paths = tuple(dict.fromkeys((*config.import_paths, *environment.import_paths)))
     variables = {**environment.variables, **config.environment}
-    plugins = [each.get(PLUGINS, "") for each in (environment.variables, config.environment)]
+    plugins = [named.get(PLUGINS, "") for named in (environment.variables, config.environment)]
     if any(plugins):
         variables[PLUGINS] = ",".join(filter(None, plugins))
     return config.model_copy(
@@ -229,10 +229,12 @@ def read_files(sandbox: Sandbox, names: Iterable[str], folder: str = "") -> dict
 LEFT_OUT = frozenset(
     {
         *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-        *(".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", ".eggs"),
+        *(".git", ".hg", ".tox", ".nox", ".venv", "node_modules", ".eggs"),
     }
 )
 """Folders without any of the project's own files."""
+ENVIRONMENT_FILE = "pyvenv.cfg"
+"""At the top of a virtual environment, whatever its folder is called."""
 RUN_FOLDERS = frozenset({"rollouts", "conversations"})
 """Beside the lock they tell a run of StepInto, such as a recording of this repository."""
 MEGABYTE = 1024 * 1024
@@ -265,8 +267,8 @@ def read_folder(
     read: Callable[[Path, os.stat_result], bytes] = read_regular,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
-    `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
-    files that vanish meanwhile. `read` gives the content of a file.
+    `left_out`, in virtual environments and in runs of StepInto. Links are skipped, because they may
+    lead elsewhere, and files that vanish meanwhile. `read` gives the content of a file.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8, or a file that can't be read.
@@ -275,7 +277,8 @@ def read_folder(
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
         below = os.path.relpath(root, folder)
-        if below != "." and LOCK in names and RUN_FOLDERS.issubset(folders):
+        is_run = LOCK in names and RUN_FOLDERS.issubset(folders)
+        if below != "." and (is_run or ENVIRONMENT_FILE in names):
             folders.clear()
             continue
         for name in names:

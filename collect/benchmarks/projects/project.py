@@ -172,32 +172,33 @@ def arrange(
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
     import_paths: tuple[str, ...] = ("src", ".") if in_src else (".",)
     if own is not None:
-        found = _found_in(own, project)
-        installed = editable_paths(own, Path(project.folder or "."))
-        import_paths = tuple(dict.fromkeys((*installed, *import_paths)))
+        installed = _found_in(own, project)
+        editable = editable_paths(own, Path(project.folder or "."))
+        import_paths = tuple(dict.fromkeys((*editable, *import_paths)))
     else:
-        found = _installed(project, source, sandbox)
+        installed = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
     # loaded wherever its tests run: by us, by an agent, in a debug session.
     variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if found.plugins:
-        variables["PYTEST_PLUGINS"] = ",".join(found.plugins)
+    if installed.plugins:
+        variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
+    environment = Environment(
+        packages=installed.packages,
+        import_paths=project.import_paths or import_paths,
+        variables=variables,
+        python=installed.python.version,
+        interpreter=installed.python.note,
+        folder=None if own is None else str(own.folder),
+        version=source.tagged,
+        missing=installed.missing,
+        notes=installed.notes,
+    )
     return Project(
         source=source,
-        environment=Environment(
-            packages=found.packages,
-            import_paths=project.import_paths or import_paths,
-            variables=variables,
-            python=found.python.version,
-            interpreter=found.python.note,
-            folder=None if own is None else str(own.folder),
-            version=source.tagged,
-            missing=found.missing,
-            notes=found.notes,
-        ),
+        environment=environment,
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
-        notes=(*found.notes, *(f"{name} is missing: {why}" for name, why in found.missing.items())),
+        notes=environment.deficiencies(),
     )
 
 

@@ -29,9 +29,9 @@ module, _, names = asked["backend"].partition(":")
 names = [name for name in names.split(".") if name]
 backend = functools.reduce(getattr, names, importlib.import_module(module))
 hook = getattr(backend, asked["hook"], None)
-found = None if hook is None else hook(*asked["arguments"])
+answer = None if hook is None else hook(*asked["arguments"])
 with open(asked["answer"], "w") as file:
-    json.dump(found, file)
+    json.dump(answer, file)
 """
 LEGACY = "setuptools.build_meta:__legacy__"
 """The backend of projects that name none (PEP 517)."""
@@ -88,8 +88,8 @@ class Backend:
         if result.timed_out:
             raise BackendFailed(f"{self.system.backend} did not end in {BACKEND_SECONDS:.0f} s")
         if result.exit_code != 0:
-            said = " ".join(result.output.split())[-SHOWN_OUTPUT:]
-            raise BackendFailed(f"{self.system.backend} failed: {said}")
+            output = " ".join(result.output.split())[-SHOWN_OUTPUT:]
+            raise BackendFailed(f"{self.system.backend} failed: {output}")
         try:
             return json.loads(self.sandbox.read_file(_ANSWER, MAX_ANSWER_BYTES))
         except (ValueError, RecursionError) as error:
@@ -111,10 +111,10 @@ def open_backend(
     in `SandboxConfig`. Raises BackendFailed, SandboxError."""
     system = read_build_system(files)
     with _opened(files, system.requires, python, variables) as sandbox:
-        found = Backend(sandbox, system)
-        more = _names(found.call(f"get_requires_for_build_{hook}", None), system.requires)
+        backend = Backend(sandbox, system)
+        more = _names(backend.call(f"get_requires_for_build_{hook}", None), system.requires)
         if not more:
-            yield found
+            yield backend
             return
     with _opened(files, (*system.requires, *more), python, variables) as sandbox:
         yield Backend(sandbox, system)

@@ -7,6 +7,7 @@ known by name; whatever has no wheel is built before it is given up.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,14 @@ from sandbox.languages.python.requirement_files import requirement
 from sandbox.languages.python.sdists import NoSdist, build_wheel
 from sandbox.packages import PipFailed, Resolved, made_folder, resolve, runs_as
 
+MOST_WANTED = 300
+"""Packages that are tried of one project."""
+MOST_SECONDS = 900.0
+"""Time after which no more packages are tried."""
+HOPELESS = 5
+"""Packages after which no more are tried if none could be installed: no index is in reach, say."""
 MOST_BUILT = 8
-"""Packages that are built for one set."""
+"""Packages that are built for one requirement."""
 CHOSEN = "chosen.json"
 
 
@@ -54,17 +61,19 @@ def choose_packages(python: str, wanted: Sequence[str], constraints: Sequence[st
 
 
 def _chosen(python: str, wanted: Sequence[str], constraints: Sequence[str]) -> Chosen:
+    tried = list(wanted[:MOST_WANTED])
     search = _Search(python, constraints)
-    kept = search.extended([], list(wanted))
+    kept = search.extended([], tried)
     if constraints and search.missing:
         free = _Search(python, ())
-        kept_free = free.extended([], list(wanted))
+        kept_free = free.extended([], tried)
         if len(free.missing) < len(search.missing):
             search, kept = free, kept_free
+    search.leave_out(wanted[MOST_WANTED:], f"it was not tried: it is not among {MOST_WANTED}")
     names = {canonicalize_name(Requirement(text).name) for text in kept}
     missing = {name: why for name, why in search.missing.items() if name not in names}
     fixed = set(search.constraints)
-    locked = [f"{canonicalize_name(each.name)}=={each.version}" for each in search.resolved]
+    locked = [f"{canonicalize_name(one.name)}=={one.version}" for one in search.resolved]
     return Chosen(
         tuple(dict.fromkeys([*kept, *(text for text in locked if text in fixed)])), missing
     )
@@ -77,10 +86,15 @@ class _Search:
     missing: dict[str, str] = field(default_factory=dict)
     resolved: list[Resolved] = field(default_factory=list)
     """What pip would install for the last set that it can install."""
+    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
 
     def extended(self, kept: list[str], more: list[str]) -> list[str]:
         """The set with as many more as can be installed with it."""
         if not more:
+            return kept
+        is_hopeless = not kept and len(self.missing) >= HOPELESS
+        if is_hopeless or time.monotonic() > self.deadline:
+            self.leave_out(more, "it was not tried: the others could not be installed")
             return kept
         try:
             self.resolved = resolve(self.python, [*kept, *more], self.constraints)
@@ -91,6 +105,10 @@ class _Search:
         half = len(more) // 2
         return self.extended(self.extended(kept, more[:half]), more[half:])
 
+    def leave_out(self, texts: Sequence[str], reason: str) -> None:
+        for text in texts:
+            self.missing.setdefault(canonicalize_name(Requirement(text).name), reason)
+
     def _with_one(self, kept: list[str], text: str, reason: str) -> list[str]:
         build = Building(self.python, self.constraints)
         build.add(text)
@@ -100,8 +118,7 @@ class _Search:
                 return [*kept, text]
             except PipFailed as error:
                 reason = error.reason
-        name = canonicalize_name(Requirement(text).name)
-        self.missing[name] = "; ".join(build.failures) or reason
+        self.leave_out([text], "; ".join(build.failures) or reason)
         return kept
 
 
@@ -131,18 +148,18 @@ class Building:
             return
         self.seen.add(text)
         try:
-            found = resolve(self.python, [text], self.constraints, "--no-deps")
+            packages = resolve(self.python, [text], self.constraints, "--no-deps")
         except PipFailed:
             try:
                 self.built.append(build_wheel(self.python, text, self.constraints))
-                found = resolve(self.python, [text], self.constraints, "--no-deps")
+                packages = resolve(self.python, [text], self.constraints, "--no-deps")
             except NoSdist:
                 return
             except SandboxError as error:
                 self.failures.append(str(error))
                 return
-        for each in found:
-            for needed in _needed(each.requires, Requirement(text).extras):
+        for package in packages:
+            for needed in _needed(package.requires, Requirement(text).extras):
                 self.add(needed)
 
     def _can_install(self, text: str) -> bool:
@@ -154,12 +171,12 @@ class Building:
 
 
 def _needed(requires: Sequence[str], extras: set[str]) -> Iterator[str]:
-    for found in filter(None, map(requirement, requires)):
-        marker, found.marker = found.marker, None
+    for parsed in filter(None, map(requirement, requires)):
+        marker, parsed.marker = parsed.marker, None
         for extra in ("", *sorted(extras)):
             try:
-                if found.url is None and (marker is None or marker.evaluate({"extra": extra})):
-                    yield str(found)
+                if parsed.url is None and (marker is None or marker.evaluate({"extra": extra})):
+                    yield str(parsed)
                     break
             except (UndefinedComparison, UndefinedEnvironmentName):
                 continue

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 
-from packaging.dependency_groups import resolve_dependency_groups
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from poetry.core.factory import Factory
 
@@ -38,6 +38,10 @@ NOT_FOR_TESTS = frozenset(
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
 OWN_PYTEST = importlib.metadata.version("pytest")
+MAX_BYTES = 1024 * 1024
+"""A larger file is not read: parsing takes many times its size in memory."""
+MOST_LISTED = 2000
+"""Elements of a list in setup.py, which can be made of itself."""
 Table = Mapping[str, object]
 
 
@@ -59,10 +63,10 @@ class Declared:
 def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Declared:
     """Read what an unpacked project declares, for a version of Python (`3.9`; None: the one that
     runs StepInto). PKG-INFO, which sdists have, comes before what it was made of."""
-    told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
+    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
     pyproject = read_pyproject(files)
-    needs = _Needs(str(told.get("Name", "")) or own_name(files))
-    if distributed := told.get_all("Requires-Dist"):
+    needs = _Needs(str(headers.get("Name", "")) or own_name(files))
+    if distributed := headers.get_all("Requires-Dist"):
         needs.add_distribution(map(str, distributed))
     else:
         _add_project(needs, pyproject)
@@ -73,7 +77,7 @@ def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Decl
     _add_hatch(needs, pyproject, files)
     _add_pipfile(needs, files)
     listed = _add_lines(needs, files)
-    licenses = (*told.get_all("License-Expression", ()), *told.get_all("License", ()))
+    licenses = (*headers.get_all("License-Expression", ()), *headers.get_all("License", ()))
     license_ = next(iter(licenses), "").strip() or table_of(pyproject, "project").get("license")
     requires, test_requires = needs.resolved(python)
     return Declared(
@@ -103,8 +107,7 @@ class _Needs:
     def add_distribution(self, requirements: Iterable[str]) -> None:
         """Add what the metadata of a distribution requires."""
         for text in requirements:
-            found = requirement(text)
-            if found is None:
+            if requirement(text) is None:
                 continue
             extra = _extra_of(text)
             if extra:
@@ -113,51 +116,57 @@ class _Needs:
                 self.for_use.append(text)
 
     def resolved(self, python: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The requirements that hold for a version of Python, without those of tests' tools."""
-        extras = {name for name in self.extras if is_for_tests(name)}
-        extras |= {canonicalize_name(name) for name in self.wanted}
-        for_tests, queue = [*self.for_tests], sorted(extras)
+        """The requirements that hold for a version of Python, without those of tests' tools: of
+        the project, and of its tests besides."""
+        requires = self._holding([(text, "") for text in self.for_use], python)
+        for_tests = [(text, "") for text in self.for_tests]
+        queue = [name for name in self.extras if is_for_tests(name)]
+        queue += sorted(map(canonicalize_name, self.wanted))
+        for text in self.for_tests:
+            queue += self._own_extras(text)
         taken: set[str] = set()
-        while queue or any(self._own_extras(each) - taken for each in for_tests):
-            for each in for_tests:
-                queue += sorted(self._own_extras(each) - taken - {*queue})
+        while queue:
             extra = queue.pop(0)
+            if extra in taken:
+                continue
             taken.add(extra)
-            for_tests += self.extras.get(extra, [])
-        requires = self._holding(self.for_use, "", python)
-        found = dict.fromkeys(
-            name
-            for extra in ("", *sorted(taken))
-            for name in self._holding(for_tests, extra, python)
-        )
-        return requires, tuple(name for name in found if name not in requires)
+            for text in self.extras.get(extra, ()):
+                for_tests.append((text, extra))
+                queue += self._own_extras(text)
+        more = self._holding(for_tests, python)
+        return tuple(requires), tuple(name for name in more if name not in requires)
 
-    def _own_extras(self, text: str) -> set[str]:
+    def _own_extras(self, text: str) -> list[str]:
         """The extras of the project itself that a requirement names: `acme[test]`."""
-        found = requirement(text)
-        if found is None or canonicalize_name(found.name) != canonicalize_name(self.name):
-            return set()
-        return {canonicalize_name(extra) for extra in found.extras}
+        parsed = requirement(text)
+        if parsed is None or canonicalize_name(parsed.name) != canonicalize_name(self.name):
+            return []
+        return sorted(map(canonicalize_name, parsed.extras))
 
     def _holding(
-        self, requirements: Iterable[str], extra: str, python: str | None
-    ) -> tuple[str, ...]:
-        """Those whose markers hold on this machine with an extra."""
-        machine = {**marker_environment(python), "extra": extra}
-        found: dict[str, None] = {}
-        for each in filter(None, map(requirement, requirements)):
-            name = canonicalize_name(each.name)
-            # Stubs are for type checkers.
-            is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
-            # The sandbox's own pytest runs the tests unless they ask for another.
-            if name == "pytest":
-                is_tool = each.specifier.contains(OWN_PYTEST, prereleases=True)
-            left_out = is_tool or each.url or name == canonicalize_name(self.name)
-            marker, each.marker = each.marker, None
+        self, requirements: Iterable[tuple[str, str]], python: str | None
+    ) -> dict[str, None]:
+        """Those whose markers hold on this machine with their extra."""
+        holding: dict[str, None] = {}
+        seen = marker_environment(python)
+        for text, extra in requirements:
+            parsed = requirement(text)
+            if parsed is None or not self._is_needed(parsed):
+                continue
+            marker, parsed.marker = parsed.marker, None
             with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-                if not left_out and (marker is None or marker.evaluate(machine)):
-                    found[str(each)] = None
-        return tuple(found)
+                if marker is None or marker.evaluate(seen | {"extra": extra}):
+                    holding[str(parsed)] = None
+        return holding
+
+    def _is_needed(self, parsed: Requirement) -> bool:
+        name = canonicalize_name(parsed.name)
+        if name == "pytest" and not parsed.url:
+            # The sandbox's own one runs the tests unless they ask for another.
+            return not parsed.specifier.contains(OWN_PYTEST, prereleases=True)
+        # Stubs are for type checkers.
+        is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
+        return not is_tool and not parsed.url and name != canonicalize_name(self.name)
 
 
 def _extra_of(text: str) -> str:
@@ -188,14 +197,14 @@ def table_of(table: Table, *keys: str) -> Table:
 
 def _toml(data: bytes) -> Table:
     try:
-        return tomllib.loads(data.decode("utf-8", "replace"))
+        return tomllib.loads(data[:MAX_BYTES].decode("utf-8", "replace"))
     # Also for numbers with thousands of digits, and thousands of brackets.
     except (ValueError, RecursionError):
         return {}
 
 
 def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _add_project(needs: _Needs, pyproject: Table) -> None:
@@ -210,13 +219,27 @@ def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> No
     groups = table_of(pyproject, "dependency-groups")
     for name in groups:
         if is_for_tests(name) or name in more:
-            with suppress(ExceptionGroup, RecursionError):
-                # What is malformed is refused, and the group left out.
-                needs.for_tests += resolve_dependency_groups(groups, name)  # type: ignore[arg-type]
+            needs.for_tests += _group(groups, name, set())
     for name, requirements in table_of(pyproject, "tool", "pdm", "dev-dependencies").items():
         if is_for_tests(name):
             needs.for_tests += _texts(requirements)
     needs.for_tests += _texts(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
+
+
+def _group(groups: Table, name: str, seen: set[str]) -> list[str]:
+    """A group's requirements, those of included groups once: a few groups could include each other
+    so often that they have millions."""
+    members = groups.get(name)
+    if name in seen or not isinstance(members, list):
+        return []
+    seen.add(name)
+    requirements = []
+    for member in members:
+        if isinstance(member, str):
+            requirements.append(member)
+        elif isinstance(member, dict):
+            requirements += _group(groups, str(member.get("include-group")), seen)
+    return requirements
 
 
 def _add_poetry(needs: _Needs, pyproject: Table) -> None:
@@ -231,16 +254,12 @@ def _add_poetry(needs: _Needs, pyproject: Table) -> None:
         for extra, members in extras.items():
             if name in _texts(members):
                 needs.add_extra(extra, requirements)
-    groups = {name: table_of(group, "dependencies") for name, group in _groups_of(poetry)}
-    for group, dependencies in {**groups, "dev": table_of(poetry, "dev-dependencies")}.items():
-        if is_for_tests(group) or group == "dev":
-            for name, spec in {**groups.get(group, {}), **dependencies}.items():
-                needs.for_tests += _poetry_requirements(needs, name, spec)
-
-
-def _groups_of(poetry: Table) -> list[tuple[str, Table]]:
     groups = table_of(poetry, "group")
-    return [(name, table_of(groups, name)) for name in groups]
+    for group in filter(is_for_tests, groups):
+        for name, spec in table_of(groups, group, "dependencies").items():
+            needs.for_tests += _poetry_requirements(needs, name, spec)
+    for name, spec in table_of(poetry, "dev-dependencies").items():
+        needs.for_tests += _poetry_requirements(needs, name, spec)
 
 
 def _is_optional(spec: object) -> bool:
@@ -249,18 +268,18 @@ def _is_optional(spec: object) -> bool:
 
 def _poetry_requirements(needs: _Needs, name: str, spec: object) -> list[str]:
     """A dependency as Poetry writes it, as pip's requirements."""
-    found = []
-    for each in spec if isinstance(spec, list) else [spec]:
-        is_elsewhere = isinstance(each, dict) and {"git", "path", "url", "file"} & each.keys()
+    requirements = []
+    for one in spec if isinstance(spec, list) else [spec]:
+        is_elsewhere = isinstance(one, dict) and {"git", "path", "url", "file"} & one.keys()
         if is_elsewhere:
-            needs.left_out.append(f"pyproject.toml: {name} = {each}"[:200])
-        elif name.lower() != "python" and isinstance(each, dict | str):
-            plain = {k: v for k, v in each.items() if k != "source"} if type(each) is dict else each
+            needs.left_out.append(f"pyproject.toml: {name} = {one}"[:200])
+        elif name.lower() != "python" and isinstance(one, dict | str) and len(str(one)) < 1000:
+            plain = {k: v for k, v in one.items() if k != "source"} if type(one) is dict else one
             # What it makes of values that no schema was asked about.
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 dependency = Factory.create_dependency(name, plain)
-                found.append(dependency.to_pep_508(with_extras=False))
-    return found
+                requirements.append(dependency.to_pep_508(with_extras=False))
+    return requirements
 
 
 def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> None:
@@ -298,7 +317,7 @@ def _ini(data: bytes) -> configparser.RawConfigParser:
     """Empty if it can't be read."""
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(data.decode("utf-8", "replace"))
+        parser.read_string(data[:MAX_BYTES].decode("utf-8", "replace"))
     except configparser.Error:
         return configparser.RawConfigParser()
     return parser
@@ -339,7 +358,7 @@ def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
     """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
     module."""
     try:
-        module = ast.parse(files.get("setup.py", b""))
+        module = ast.parse(files.get("setup.py", b"")[:MAX_BYTES])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     known: dict[str, object] = {}
@@ -370,9 +389,11 @@ def _literal(node: ast.expr, known: Mapping[str, object]) -> object:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = (_literal(side, known) for side in (node.left, node.right))
         if isinstance(left, list) and isinstance(right, list):
+            if len(left) + len(right) > MOST_LISTED:
+                raise ValueError(f"more than {MOST_LISTED} elements")
             return [*left, *right]
     if isinstance(node, ast.Call) and _called(node) == "dict" and not node.args:
-        return {each.arg: _literal(each.value, known) for each in node.keywords if each.arg}
+        return {word.arg: _literal(word.value, known) for word in node.keywords if word.arg}
     if isinstance(node, ast.Dict) and None not in node.keys:
         keys = [_literal(key, known) for key in node.keys if key is not None]
         return dict(zip(keys, [_literal(value, known) for value in node.values], strict=True))
@@ -414,8 +435,8 @@ def _add_lines(needs: _Needs, files: Mapping[str, bytes]) -> Lines:
 
 
 def _name(text: str) -> str:
-    found = requirement(text)
-    return canonicalize_name(found.name) if found is not None else ""
+    parsed = requirement(text)
+    return canonicalize_name(parsed.name) if parsed is not None else ""
 
 
 TOX_SECTIONS = ("testenv", "testenv:test", "testenv:tests", "testenv:py", "testenv:unit")

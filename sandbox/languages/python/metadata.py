@@ -105,11 +105,11 @@ def _found(digest: str, files: _Files, version: str | None, python: str | None) 
     # A build may have failed for want of the index.
     folder = made_folder("metadata", [digest], make, lasts=lambda made: not (made / NOTE).exists())
     note = folder / NOTE
-    said = note.read_text("utf-8") if note.is_file() else ""
+    text = note.read_text("utf-8") if note.is_file() else ""
     built = folder / "PKG-INFO"
     distributed = {built.name: built.read_bytes()} if built.is_file() else {}
     has_any = any(folder.glob("*.dist-info"))
-    return OwnMetadata(str(folder) if has_any else "", said, distributed)
+    return OwnMetadata(str(folder) if has_any else "", text, distributed)
 
 
 def _is_project(files: Mapping[str, bytes]) -> bool:
@@ -226,8 +226,10 @@ def _setup_py_entry_points(value: object) -> str:
         return value
     lines = []
     for group, entries in (value if isinstance(value, dict) else {}).items():
-        listed = entries if isinstance(entries, list | tuple) else str(entries).splitlines()
-        lines += [f"[{group}]", *map(str, listed)]
+        listed = entries.splitlines() if isinstance(entries, str) else entries
+        if isinstance(listed, list | tuple):
+            lines.append(f"[{group}]")
+            lines += [entry for entry in listed if isinstance(entry, str)]
     return "\n".join(lines)
 
 
@@ -237,8 +239,8 @@ def _setup_py_entry_points(value: object) -> str:
 def _write(made: _Made, folder: Path) -> None:
     """Write a distribution's folder, with names that lead nowhere else. What can't be read as
     metadata is left out."""
-    told = BytesHeaderParser().parsebytes(made.metadata)
-    name, version = str(told.get("Name", "")), _version(str(told.get("Version", "")))
+    headers = BytesHeaderParser().parsebytes(made.metadata)
+    name, version = str(headers.get("Name", "")), _version(str(headers.get("Version", "")))
     if made.note:
         (folder / NOTE).write_text(made.note, "utf-8")
     if not _NAME.fullmatch(name) or len(name) > 100 or len(version) > 100 or not version:
@@ -253,3 +255,6 @@ def _write(made: _Made, folder: Path) -> None:
         configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(made.entry_points)
         (about / ENTRY_POINTS).write_text(made.entry_points, "utf-8")
     write_scripts(folder)
+    # The sandbox's commands may run as another user.
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)

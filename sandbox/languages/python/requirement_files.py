@@ -24,6 +24,8 @@ OF_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Words in the names of files that list what the project itself needs."""
 TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 LINE_LOCKS = ("requirements.lock", "requirements-dev.lock")
+MAX_LIST_BYTES = 1024 * 1024
+"""Of a file of requirements; the rest is not read."""
 MAX_LOCK_BYTES = 16 * 1024 * 1024
 """A larger lock file is not read."""
 _OWN_PROJECT = re.compile(r"(?:-e|--editable)?[\s=]*\.(?:\[([\w,\s.-]*)\])?$")
@@ -60,20 +62,20 @@ class Lines:
 
     def add_file(self, path: str) -> None:
         self.read.add(path)
-        self.add(path, _decoded(self.files[path]))
+        self.add(path, _decoded(self.files[path][:MAX_LIST_BYTES]))
 
     def add(self, path: str, text: str) -> None:
         """Read lines that stand in a file."""
-        for each in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
-            line = re.sub(r"(^|(?<!\s)\s++)#.*$", "", each.strip())
+        for raw in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
+            line = re.sub(r"(^|(?<!\s)\s++)#.*$", "", raw.strip())
             if line:
                 self._add_line(path, line)
 
     def _add_line(self, path: str, line: str) -> None:
         # Hashes and other options can follow a requirement.
         plain = re.sub(r"\s--.*$", "", line)
-        found = requirement(plain)
-        if found is not None and found.url is None:
+        parsed = requirement(plain)
+        if parsed is not None and parsed.url is None:
             self.requirements.append(plain)
         elif own := _OWN_PROJECT.match(line):
             self.own_extras += [name.strip() for name in (own[1] or "").split(",") if name.strip()]
@@ -173,17 +175,17 @@ def _fixed_lines(data: bytes) -> list[str]:
     lines = Lines({})
     lines.add("", _decoded(data[:MAX_LOCK_BYTES]))
     versions: list[tuple[object, object]] = []
-    for found in filter(None, map(requirement, lines.requirements)):
-        specifiers = list(found.specifier)
+    for parsed in filter(None, map(requirement, lines.requirements)):
+        specifiers = list(parsed.specifier)
         if len(specifiers) == 1 and specifiers[0].operator == "==":
-            versions.append((found.name, specifiers[0].version))
+            versions.append((parsed.name, specifiers[0].version))
     return _fixed(versions)
 
 
 def _fixed(versions: Iterable[tuple[object, object]]) -> list[str]:
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for name, version in versions:
         if isinstance(name, str) and isinstance(version, str) and requirement(name) is not None:
             with suppress(InvalidVersion):
-                found.setdefault(canonicalize_name(name), set()).add(str(Version(version)))
-    return [f"{name}=={next(iter(of))}" for name, of in sorted(found.items()) if len(of) == 1]
+                by_name.setdefault(canonicalize_name(name), set()).add(str(Version(version)))
+    return [f"{name}=={next(iter(of))}" for name, of in sorted(by_name.items()) if len(of) == 1]

@@ -204,9 +204,9 @@ def _require_wheel_of(sdist: Sdist, name: str) -> None:
 def _find(wanted: Requirement, python: str) -> Sdist:
     """The newest in the folders and at the indexes that the user's pip knows. Raises NoSdist."""
     sources = _sources()
-    found = [sdist for folder in sources.folders for sdist in _in_folder(folder, wanted)]
-    if found:
-        return max(found, key=lambda sdist: Version(sdist.version))
+    fitting = [sdist for folder in sources.folders for sdist in _in_folder(folder, wanted)]
+    if fitting:
+        return max(fitting, key=lambda sdist: Version(sdist.version))
     refusals = [f"{wanted}: pip has no index to ask"]
     for index in sources.indexes:
         try:
@@ -251,9 +251,9 @@ def _asked(settings: tuple[tuple[str, str], ...]) -> _Sources:
     )
     values: dict[str, list[str]] = {}
     for place in ("global", "install", ":env:"):
-        for found in re.finditer(rf"^{place}\.([\w-]+)=(.*)$", done.stdout, re.MULTILINE):
+        for line in re.finditer(rf"^{place}\.([\w-]+)=(.*)$", done.stdout, re.MULTILINE):
             with suppress(ValueError, SyntaxError):
-                values[found[1]] = str(ast.literal_eval(found[2])).split()
+                values[line[1]] = str(ast.literal_eval(line[2])).split()
     if "no-index" in values:
         return _Sources((), tuple(values.get("find-links", ())))
     indexes = (*values.get("index-url", (PYPI,)), *values.get("extra-index-url", ()))

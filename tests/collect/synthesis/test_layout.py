@@ -82,7 +82,7 @@ def test_packages_that_pip_does_not_find_are_told(
     assert project.environment.packages == ()
     why = "No matching distribution found for no-such-package"
     assert project.environment.missing == {"no-such-package": why}
-    assert project.notes == (f"no-such-package is missing: {why}",)
+    assert project.notes == (f"no-such-package is not installed: {why}",)
 
 
 def wheel(folder: Path) -> None:

@@ -20,7 +20,7 @@ from sandbox.debugger import Action, Debugger
 from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.interpreters import installed_interpreters, minor_of, own_version
 from sandbox.packages import runner_python
-from tests.sandbox.languages.python.conftest import install, new_environment
+from tests.sandbox.languages.python.environments import install, new_environment
 
 TEST = "tests/test_shop.py::test_total"
 FILES = {

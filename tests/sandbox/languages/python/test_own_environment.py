@@ -17,15 +17,15 @@ from sandbox.languages.python.own_environment import (
     find_own_environment,
     read_environment,
 )
-from tests.sandbox.languages.python.conftest import MakeEnvironment, install, pipe
+from tests.sandbox.languages.python.environments import install, new_environment, pipe
 
 HERE = minor_of(".".join(map(str, sys.version_info[:3])))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, make_environment: MakeEnvironment) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A repository's `.venv`."""
-    make_environment(tmp_path / "shop" / ".venv")
+    new_environment(tmp_path / "shop" / ".venv")
     return tmp_path / "shop" / ".venv"
 
 
