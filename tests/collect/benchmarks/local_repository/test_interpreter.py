@@ -18,6 +18,7 @@ from collect.errors import ConfigError
 from sandbox import SandboxConfig
 from sandbox.debugger import Action, Debugger
 from sandbox.errors import SandboxUnavailable
+from sandbox.languages.python.declared import read_declared
 from sandbox.languages.python.interpreters import installed_interpreters, minor_of, own_version
 from sandbox.packages import runner_python
 from tests.sandbox.languages.python.environments import install, new_environment
@@ -160,3 +161,14 @@ def test_a_project_runs_in_a_version_that_it_allows(
     assert environment.python == others[0]
     assert environment.interpreter.startswith(f"CPython {others[0]}, since the project requires")
     assert any("is not used: it has Python" in note for note in environment.notes)
+
+
+def test_the_pytest_that_a_project_asks_for_is_installed() -> None:
+    def needed(requirement: str) -> tuple[str, ...]:
+        text = f'[project]\nname = "shop"\n[dependency-groups]\ntest = ["{requirement}"]\n'
+        return read_declared({"pyproject.toml": text.encode()}).test_requires
+
+    assert needed("pytest<8") == ("pytest<8",)
+    # StepInto's own one does.
+    assert needed("pytest>=7") == ()
+    assert needed("pytest @ https://example.org/pytest.whl") == ()

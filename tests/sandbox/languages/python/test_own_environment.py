@@ -87,6 +87,17 @@ def test_why_one_is_not_used_is_told(folder: Path) -> None:
     assert unwanted == refusals
 
 
+def test_what_it_has_from_an_index_is_known_for_other_machines(folder: Path) -> None:
+    about = install(packages_of(folder), "shop")
+    (about / "direct_url.json").write_text("{}")
+    for name in ("Some.Thing-2.0", "bad name-1.0", "-", "pip-1"):
+        (packages_of(folder) / f"{name}.dist-info").mkdir(exist_ok=True)
+    environment = read_environment(folder)
+    assert environment.distributions["some-thing"] == "2.0"
+    assert "some-thing==2.0" in environment.released
+    assert not {"shop", "pip", "bad name"} & {each.split("==")[0] for each in environment.released}
+
+
 # Editable installs.
 
 
