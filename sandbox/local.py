@@ -49,6 +49,7 @@ from sandbox.environment import (
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
+from sandbox.languages.python.own_environment import write_programs
 from sandbox.leftovers import OwnedFolder
 from sandbox.packages import copies_in, interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
@@ -86,12 +87,20 @@ class LocalSandbox(Sandbox):
             folder = packages_folder(interpreter.installer, config.packages, config.own_modules)
             self._packages = str(folder)
         self._installed = [folder for folder in (config.own_metadata, self._packages) if folder]
-        readable = (*config.readable_paths, *self._installed)
-        visible = config.model_copy(update={"readable_paths": readable})
+        readable = [*config.readable_paths, *self._installed]
+        commands = [f"{folder}/bin" for folder in self._installed]
+        programs = str(Path(self.python).parent)
         copies: tuple[str, ...] = ()
+        self._owned = OwnedFolder()
         if config.own_environment is not None and config.python is None:
             copies = copies_in(Path(interpreter.path[0]), config.own_modules)
-        self._owned = OwnedFolder()
+            commands.append(programs)
+            programs = str(self._owned.path / "programs")
+            write_programs(Path(self.python).parent, Path(programs))
+            readable.append(programs)
+        # Commands of packages come last: none hides one of the system's.
+        self._path = ":".join([programs, SYSTEM_PATH, *commands])
+        visible = config.model_copy(update={"readable_paths": tuple(readable)})
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
             visible, interpreter, self._owned.path, self._uid, program or "", copies
@@ -192,10 +201,8 @@ class LocalSandbox(Sandbox):
         reset = [f"--default-signal={names}"] if names else []
         is_wrapped = bool(self._bubblewrap.program)
         temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
-        commands = [f"{folder}/bin" for folder in self._installed]
         variables = {
-            # Commands of packages come last: none hides one of the system's.
-            "PATH": ":".join([str(Path(self.python).parent), SYSTEM_PATH, *commands]),
+            "PATH": self._path,
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,

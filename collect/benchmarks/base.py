@@ -57,10 +57,9 @@ class Environment:
         missing = (f"{name} is not installed: {reason}" for name, reason in self.missing.items())
         return (*missing, *self.notes)
 
-    def sentences(self) -> tuple[str, ...]:
-        """What an agent is told of it: what runs the tests, what is missing, and the notes."""
-        runs = (f"The tests run in {self.interpreter}.",) if self.interpreter else ()
-        return (*runs, *(f"The tests' environment: {each}" for each in self.deficiencies()))
+    def runs(self) -> tuple[str, ...]:
+        """The sentence that says what runs the tests, if that is known."""
+        return (f"The tests run in {self.interpreter}.",) if self.interpreter else ()
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,9 @@ class LiveRepository:
         """What an agent should know of the tests' environment."""
         if self._instance is None:
             return ""
-        return "".join(f"\n\n{note}" for note in self._instance.environment.sentences())
+        environment = self._instance.environment
+        notes = [f"The tests' environment: {note}" for note in environment.deficiencies()]
+        return "".join(f"\n\n{note}" for note in (*environment.runs(), *notes))
 
     def import_hint(self, text: str) -> str:
         """What to do about a module that the tests miss; empty if the text tells of none."""

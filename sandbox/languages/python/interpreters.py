@@ -98,15 +98,19 @@ def _program_folders() -> Iterator[Path]:
     uv = Path(variables.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
     for root in (pyenv, uv):
         yield from sorted(root.glob("*/bin"))
-    for name in CONDA_FOLDERS:
-        yield home / name / "bin"
-    if conda := variables.get("CONDA_EXE"):
-        yield Path(conda).parent
+    conda = [home / name for name in (".conda", *CONDA_FOLDERS)]
+    if program := variables.get("CONDA_EXE"):
+        conda.append(Path(program).parents[1])
+    for root in conda:
+        yield from (root / "bin", *sorted(root.glob("envs/*/bin")))
     current, active = Path.cwd(), variables.get("VIRTUAL_ENV")
     for name in variables.get("PATH", "").split(os.pathsep):
         folder = Path(name)
         is_active = active is not None and folder.is_relative_to(active)
-        if folder.is_absolute() and not folder.resolve().is_relative_to(current) and not is_active:
+        # An environment that conda made in a project's folder is the project's.
+        is_conda = (folder.parent / "conda-meta").exists()
+        is_here = folder.resolve().is_relative_to(current)
+        if folder.is_absolute() and not (is_here or is_active or is_conda):
             yield folder
     yield from (Path("/usr/local/bin"), Path("/usr/bin"))
 

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -260,6 +261,21 @@ def read_text(path: Path) -> str | None:
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_TEXT:
             return None
         return file.read(LARGEST_TEXT).decode("utf-8", "surrogateescape").replace("\0", "")
+
+
+PROGRAMS = ("python", "python3", "pytest", "py.test", "coverage")
+"""The commands of an environment that come before those of the system."""
+
+
+def write_programs(environment: Path, folder: Path) -> None:
+    """Write a new folder of commands that start those of an environment's `bin`. Its other commands
+    must not hide the system's, such as `sh`, which StepInto itself runs in the sandbox."""
+    folder.mkdir(mode=0o755)
+    for name in PROGRAMS:
+        if (environment / name).is_file():
+            script = folder / name
+            script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(environment / name))} "$@"\n')
+            script.chmod(0o755)
 
 
 # Editable installs, which lead to the user's folder.

@@ -118,4 +118,5 @@ def test_what_is_missing_is_shown(acme: Path) -> None:
     config = load_config(None, [])
     repository = LiveRepository(acme, config.collect.benchmark, config.sandbox)
     shown = describe(repository.now(), gold=False)
-    assert "Environment:\n    nowhere is not installed: " in shown
+    assert "Environment:\n    The tests run in CPython " in shown
+    assert "\n    nowhere is not installed: " in shown

@@ -74,7 +74,7 @@ def test_a_test_runs_in_the_users_own_environment_on_the_copy(folder: Path) -> N
     assert environment.python == minor_of(version)
     assert environment.packages == ()
     told = f"The tests run in {folder}/.venv, with CPython {version} and pytest"
-    assert environment.sentences()[0].startswith(told)
+    assert environment.runs()[0].startswith(told)
     with open_session(folder, TEST) as debugger:
         assert "/workspace/src/shop/__init__.py" in value(debugger, "shop.__file__")
         assert f"{folder}/.venv/lib" in value(debugger, "shelf.__file__")
@@ -111,7 +111,7 @@ def test_an_environment_that_lacks_a_requirement_is_told(folder: Path) -> None:
     assert (environment.folder, environment.python) == (None, None)
     told = f"{folder}/.venv is not used: it lacks shelf, which the project requires"
     assert told in environment.notes
-    assert f"The tests run in CPython {own_version()}." in environment.sentences()
+    assert f"The tests run in CPython {own_version()}." in environment.runs()
 
 
 def test_a_setting_comes_before_the_users_environment(folder: Path) -> None:

@@ -250,6 +250,19 @@ def test_what_its_start_runs_runs_in_the_sandbox_alone(folder: Path, tmp_path: P
     assert not marker.exists()
 
 
+def test_none_of_its_commands_hides_one_of_the_system(folder: Path) -> None:
+    for name in ("sh", "find", "env", "setpriv", "prlimit", "setsid", "more-of-it"):
+        (folder / "bin" / name).write_text("#!/bin/bash\necho of the environment\n")
+        (folder / "bin" / name).chmod(0o755)
+    assert run(folder, "sh", "-c", "find /workspace") == "/workspace\n"
+    assert run(folder, "more-of-it") == "of the environment\n"
+    for command in ("python", "python3"):
+        assert run(folder, command, "-c", "import sys; print(sys.prefix)") == f"{folder}\n"
+    (folder / "bin" / "pytest").write_text(f"#!{folder}/bin/python\nimport pytest\npytest.main()\n")
+    (folder / "bin" / "pytest").chmod(0o755)
+    assert run(folder, "pytest", "--version").startswith("pytest ")
+
+
 def test_nothing_in_it_blocks_or_leads_a_reader_elsewhere(folder: Path) -> None:
     site_packages, secret = packages_of(folder), folder.parents[1] / "secret"
     secret.write_text(f"{folder.parent}\n")
