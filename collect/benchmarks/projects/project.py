@@ -33,6 +33,7 @@ from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import BUILD_FILES
+from sandbox.languages.python import projects
 from sandbox.languages.python.choosing import Chosen, choose_packages
 from sandbox.languages.python.declared import read_declared
 from sandbox.languages.python.metadata import own_metadata
@@ -153,7 +154,8 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
             "*_test.py); name another version, or its git repository"
         )
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
-    import_paths = project.import_paths or (("src", ".") if in_src else (".",))
+    found_paths = (*(("src", ".") if in_src else (".",)), *projects.import_paths(source.files))
+    import_paths = project.import_paths or found_paths
     installed = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
     # loaded wherever its tests run: by us, by an agent, in a debug session.
@@ -263,7 +265,7 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
         return _Installed()
     try:
         own = own_metadata(source.files, source.tagged, sandbox.python)
-        declared = read_declared({**source.files, **own.distributed})
+        declared = projects.read_needs({**source.files, **own.distributed})
         python = find_interpreter(sandbox.python or runner_python()).executable
         needed = (source.release,) if source.release else declared.requires
         wanted = tuple(dict.fromkeys((*needed, *declared.test_requires)))
