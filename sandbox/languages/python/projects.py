@@ -6,7 +6,7 @@ and a release of it could show a fix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join
 
@@ -91,6 +91,18 @@ def import_paths(files: Mapping[str, bytes]) -> tuple[str, ...]:
     return tuple(paths)
 
 
+def _without_conflicts(requirements: Iterable[str]) -> list[str]:
+    """Of a package that several lists fix to different versions, any version will do."""
+    by_name: dict[str, list[str]] = {}
+    for text in requirements:
+        by_name.setdefault(canonicalize_name(Requirement(text).name), []).append(text)
+    kept: list[str] = []
+    for name, texts in by_name.items():
+        is_fixed = any("==" in str(Requirement(text).specifier) for text in texts)
+        kept += [name] if len(texts) > 1 and is_fixed else texts
+    return kept
+
+
 def read_needs(files: Mapping[str, bytes], python: str | None = None) -> Declared:
     """What all projects of a repository declare, as `read_declared` reads it for one, and without
     the projects themselves."""
@@ -108,7 +120,7 @@ def read_needs(files: Mapping[str, bytes], python: str | None = None) -> Declare
     return Declared(
         license=declared[0].license,
         requires=tuple(requires),
-        test_requires=tuple(text for text in tests if text not in requires),
+        test_requires=tuple(text for text in _without_conflicts(tests) if text not in requires),
         constraints=declared[0].constraints,
         left_out=tuple(text for one in declared for text in one.left_out),
     )

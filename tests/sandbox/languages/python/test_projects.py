@@ -62,6 +62,15 @@ def test_members_are_imported_from_the_repository_and_not_installed() -> None:
     assert needs.test_requires == ("hypothesis",)
 
 
+def test_of_what_members_fix_to_different_versions_any_will_do() -> None:
+    lists = {
+        "packages/core/test-requirements.txt": "idna==3.1\nattrs>=2\nattrs>=3\nzipp==1\n",
+        "packages/web/test-requirements.txt": "idna==3.2\n",
+    }
+    needs = read_needs(tree({**FILES, **lists}))
+    assert needs.test_requires == ("attrs>=2", "attrs>=3", "zipp==1", "hypothesis")
+
+
 def test_members_look_as_installed_in_place(cache: Path) -> None:
     files = tree(FILES)
     config = SandboxConfig(
