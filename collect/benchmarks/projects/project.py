@@ -33,6 +33,7 @@ from collect.quantities import first_of
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import BUILD_FILES
+from sandbox.languages.python import projects
 from sandbox.languages.python.choosing import Chosen, choose_packages
 from sandbox.languages.python.declared import read_declared
 from sandbox.languages.python.interpreters import (
@@ -170,11 +171,11 @@ def arrange(
             "*_test.py); name another version, or its git repository"
         )
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
-    import_paths: tuple[str, ...] = ("src", ".") if in_src else (".",)
+    found_paths = (*(("src", ".") if in_src else (".",)), *projects.import_paths(source.files))
     if own is not None:
         installed = _found_in(own, project)
         editable = editable_paths(own, Path(project.folder or "."))
-        import_paths = tuple(dict.fromkeys((*editable, *import_paths)))
+        found_paths = tuple(dict.fromkeys((*editable, *found_paths)))
     else:
         installed = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
@@ -184,7 +185,7 @@ def arrange(
         variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
     environment = Environment(
         packages=installed.packages,
-        import_paths=project.import_paths or import_paths,
+        import_paths=project.import_paths or found_paths,
         variables=variables,
         python=installed.python.version,
         interpreter=installed.python.note,
@@ -292,7 +293,8 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
     try:
         python = interpreter_of(versioned).installer
         own = own_metadata(source.files, source.tagged, builder_of(versioned))
-        declared = read_declared({**source.files, **own.distributed}, chosen_python.version)
+        files = {**source.files, **own.distributed}
+        declared = projects.read_needs(files, chosen_python.version)
         needed = (source.release,) if source.release else declared.requires
         wanted = tuple(dict.fromkeys((*needed, *declared.test_requires)))
         chosen = Chosen(project.packages or (), {})

@@ -203,15 +203,16 @@ def _toml(data: bytes) -> Table:
         return {}
 
 
-def _texts(value: object) -> list[str]:
+def texts_of(value: object) -> list[str]:
+    """The texts of a list; none of anything else."""
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _add_project(needs: _Needs, pyproject: Table) -> None:
     project = table_of(pyproject, "project")
-    needs.for_use += _texts(project.get("dependencies"))
+    needs.for_use += texts_of(project.get("dependencies"))
     for extra, requirements in table_of(project, "optional-dependencies").items():
-        needs.add_extra(extra, _texts(requirements))
+        needs.add_extra(extra, texts_of(requirements))
 
 
 def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> None:
@@ -222,8 +223,8 @@ def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> No
             needs.for_tests += _group(groups, name, set())
     for name, requirements in table_of(pyproject, "tool", "pdm", "dev-dependencies").items():
         if is_for_tests(name):
-            needs.for_tests += _texts(requirements)
-    needs.for_tests += _texts(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
+            needs.for_tests += texts_of(requirements)
+    needs.for_tests += texts_of(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
 
 
 def _group(groups: Table, name: str, seen: set[str]) -> list[str]:
@@ -252,7 +253,7 @@ def _add_poetry(needs: _Needs, pyproject: Table) -> None:
         if canonicalize_name(name) not in optional:
             needs.for_use += requirements
         for extra, members in extras.items():
-            if name in _texts(members):
+            if name in texts_of(members):
                 needs.add_extra(extra, requirements)
     groups = table_of(poetry, "group")
     for group in filter(is_for_tests, groups):
@@ -293,9 +294,9 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
             continue
         environment = table_of(environments, name)
         for key in ("dependencies", "extra-dependencies"):
-            needs.for_tests += _texts(environment.get(key))
-        needs.wanted.update(_texts(environment.get("features")))
-        _add_groups(needs, pyproject, _texts(environment.get("dependency-groups")))
+            needs.for_tests += texts_of(environment.get(key))
+        needs.wanted.update(texts_of(environment.get("features")))
+        _add_groups(needs, pyproject, texts_of(environment.get("dependency-groups")))
 
 
 def _add_pipfile(needs: _Needs, files: Mapping[str, bytes]) -> None:
@@ -351,7 +352,7 @@ def _add_setup_py(needs: _Needs, files: Mapping[str, bytes]) -> None:
 def _listed(value: object) -> list[str]:
     if isinstance(value, str):
         return value.splitlines()
-    return _texts([*value]) if isinstance(value, list | tuple | set) else []
+    return texts_of([*value]) if isinstance(value, list | tuple | set) else []
 
 
 def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
@@ -463,6 +464,6 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
             _add_groups(needs, pyproject, [group.strip() for group in groups])
     for path, table in (("tox.toml", _toml(files.get("tox.toml", b""))), ("pyproject.toml", tox)):
         base = table_of(table, "env_run_base")
-        lines.add(path, "\n".join(_texts(base.get("deps"))))
-        needs.wanted.update(_texts(base.get("extras")))
-        _add_groups(needs, pyproject, _texts(base.get("dependency_groups")))
+        lines.add(path, "\n".join(texts_of(base.get("deps"))))
+        needs.wanted.update(texts_of(base.get("extras")))
+        _add_groups(needs, pyproject, texts_of(base.get("dependency_groups")))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 from functools import lru_cache
 from pathlib import Path
-from posixpath import basename
+from posixpath import basename, dirname, join
 
 from packaging.metadata import InvalidMetadata, Metadata, RawMetadata
 from packaging.utils import canonicalize_name
@@ -32,6 +32,7 @@ from sandbox.languages.python.declared import (
     read_setup_py,
     table_of,
 )
+from sandbox.languages.python.projects import files_below, find_projects
 from sandbox.packages import ENTRY_POINTS, made_folder, runner_python, write_scripts
 
 UNKNOWN = "0.0.0"
@@ -43,7 +44,7 @@ VERSION_FILES = frozenset({"__init__.py", "__about__.py", "__version__.py", "_ve
 """Where backends look for a version, among the project's sources."""
 _NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", re.ASCII)
 _DIST_INFO = re.compile(r"[\w.+-]+\.dist-info", re.ASCII)
-NOTE = "note.txt"
+NOTE, BUILT = "note.txt", "built"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class OwnMetadata:
     note: str = ""
     """What could not be found out, and why."""
     distributed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """PKG-INFO as the project's build backend makes it; empty if it was not asked."""
+    """PKG-INFO of each project as its build backend makes it, if it was asked."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,16 @@ class _Made:
 def own_metadata(
     files: Mapping[str, bytes], version: str | None = None, python: str | None = None
 ) -> OwnMetadata:
-    """The metadata of the project with these files, cached by what they say. `version` is what its
+    """The metadata of the projects with these files, cached by what they say. `version` is what the
     repository's tags say, for a project that takes its version from there; `python` is as in
     `SandboxConfig`. Raises SandboxUnavailable if the cache can't be written."""
-    if not _is_project(files):
+    projects = find_projects(files)
+    if not projects:
         return OwnMetadata("")
-    digest = hashlib.sha256(json.dumps([version, python or runner_python()]).encode())
+    digest = hashlib.sha256(json.dumps([version, python or runner_python(), projects]).encode())
     for path in sorted(files):
         name = basename(path)
-        at_top = "/" not in path and not name.startswith("test")
+        at_top = dirname(path) in projects and not name.startswith("test")
         if at_top or name in VERSION_FILES or name.startswith("version"):
             digest.update(path.encode() + b"\0" + files[path] + b"\0")
     return _found(digest.hexdigest()[:16], _Files(files), version, python)
@@ -99,29 +101,31 @@ class _Files:
 
 @lru_cache(maxsize=64)
 def _found(digest: str, files: _Files, version: str | None, python: str | None) -> OwnMetadata:
+    projects = find_projects(files.tree)
+
     def make(folder: Path) -> None:
-        _write(_made(files.tree, version, python), folder)
+        (folder / BUILT).mkdir()
+        for number, project in enumerate(projects):
+            tree = files_below(files.tree, project) if project else files.tree
+            made = _made(tree, version, python)
+            _write(made, folder)
+            if made.is_built:
+                (folder / BUILT / str(number)).write_bytes(made.metadata)
+        write_scripts(folder)
+        # The sandbox's commands may run as another user.
+        for path in folder.rglob("*"):
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
 
     # A build may have failed for want of the index.
     folder = made_folder("metadata", [digest], make, lasts=lambda made: not (made / NOTE).exists())
     note = folder / NOTE
     text = note.read_text("utf-8") if note.is_file() else ""
-    built = folder / "PKG-INFO"
-    distributed = {built.name: built.read_bytes()} if built.is_file() else {}
+    distributed = {
+        join(projects[int(path.name)], "PKG-INFO"): path.read_bytes()
+        for path in (folder / BUILT).iterdir()
+    }
     has_any = any(folder.glob("*.dist-info"))
     return OwnMetadata(str(folder) if has_any else "", text, distributed)
-
-
-def _is_project(files: Mapping[str, bytes]) -> bool:
-    """Whether pip could install it."""
-    pyproject = read_pyproject(files)
-    tables = table_of(pyproject, "project"), table_of(pyproject, "tool", "poetry")
-    return (
-        any("name" in table for table in tables)
-        or bool(read_setup_cfg(files).get("metadata", "name", fallback=""))
-        or ("build-system" in pyproject and "tool" in pyproject and bool(own_name(files)))
-        or b"setup(" in files.get("setup.py", b"")
-    )
 
 
 def _made(files: Mapping[str, bytes], version: str | None, python: str | None) -> _Made:
@@ -241,20 +245,14 @@ def _write(made: _Made, folder: Path) -> None:
     metadata is left out."""
     headers = BytesHeaderParser().parsebytes(made.metadata)
     name, version = str(headers.get("Name", "")), _version(str(headers.get("Version", "")))
-    if made.note:
+    if made.note and not (folder / NOTE).exists():
         (folder / NOTE).write_text(made.note, "utf-8")
     if not _NAME.fullmatch(name) or len(name) > 100 or len(version) > 100 or not version:
         return
-    if made.is_built:
-        (folder / "PKG-INFO").write_bytes(made.metadata)
     about = folder / f"{canonicalize_name(name).replace('-', '_')}-{version}.dist-info"
-    about.mkdir()
+    about.mkdir(exist_ok=True)
     (about / "METADATA").write_bytes(made.metadata)
     (about / "INSTALLER").write_text("stepinto\n")
     with suppress(configparser.Error):
         configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(made.entry_points)
         (about / ENTRY_POINTS).write_text(made.entry_points, "utf-8")
-    write_scripts(folder)
-    # The sandbox's commands may run as another user.
-    for path in folder.rglob("*"):
-        path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)

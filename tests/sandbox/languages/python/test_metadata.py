@@ -191,6 +191,17 @@ def test_odd_metadata_leads_nowhere(kind: str, tmp_path: Path) -> None:
         assert "root:" not in (path.read_text() if path.is_file() else "")
 
 
+def test_nothing_else_of_the_cache_is_seen(cache: Path) -> None:
+    """It has whole releases, of the code under test too."""
+    own = made(WRITTEN["PEP 621"])
+    secret = cache / "stepinto" / "sdists" / "acme-9.tar.gz"
+    secret.parent.mkdir()
+    secret.write_text("fixed")
+    listed = seen(own, "find", str(cache), "-mindepth", "3", "-maxdepth", "3")
+    assert listed == own.folder
+    assert seen(own, "sh", "-c", f"echo x > {own.folder}/x").count("Read-only") == 1
+
+
 def test_commands_are_named_like_commands() -> None:
     entries = [
         *("../evil = a:b", "/tmp/evil = a:b", "-x = a:b", "good = a:b.c"),
