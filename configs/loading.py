@@ -503,6 +503,8 @@ def _refuse_programs_of_a_run(config: RunConfig) -> None:
         "sandbox.python": (sandbox.python,),
         "sandbox.java.java_home": (sandbox.java.java_home,),
         "sandbox.readable_paths": sandbox.readable_paths,
+        "sandbox.own_metadata": (sandbox.own_metadata,),
+        "sandbox.own_environment": (sandbox.own_environment,),
         "iterate.launcher": config.iterate.launcher,
     }
     for name, model in config.models.items():

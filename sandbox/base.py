@@ -38,6 +38,9 @@ def require_package_name(text: str) -> str:
 PackageName = Annotated[str, AfterValidator(require_package_name)]
 """A requirement that may be passed to pip."""
 
+PythonVersion = Annotated[str, Field(pattern=r"^3\.\d{1,2}$")]
+"""A version of CPython, without its patch release."""
+
 
 class JavaConfig(BaseModel):
     """Java settings of a sandbox; all are optional."""
@@ -74,6 +77,13 @@ class SandboxConfig(BaseModel):
     None: for `local` the version of Python that runs StepInto, with pytest and coverage.py alone;
     for `docker` the first `python3` on PATH.
     """
+    python_version: PythonVersion | None = None
+    """The version of CPython, such as `3.9`, of the local sandbox if `python` is not set. None:
+    StepInto's own. Found for each bug."""
+    own_environment: str | None = None
+    """The folder of the user's virtual environment that the local sandbox has instead, if `python`
+    is not set. It is read as text, and its programs run in sandboxes alone. Found for each
+    repository."""
     memory_mb: int = Field(default=4096, ge=64)
     """MiB of all processes together. A local sandbox that takes more is killed within a second, and
     there one process is limited to seven eighths of it."""
@@ -108,6 +118,9 @@ class SandboxConfig(BaseModel):
     own_modules: tuple[str, ...] = ()
     """Modules (`toolz`, `jaraco.text`) that no package brings, since they are the code under test:
     its release would show the fix. Found for each bug."""
+    own_metadata: str | None = None
+    """Folder of this machine with the metadata and scripts of the code under test, as installing it
+    in place would leave them. Found for each bug."""
     import_paths: tuple[str, ...] = ()
     """Folders of the workspace, relative to it, that come before `packages` on Python's import
     path."""

@@ -83,6 +83,8 @@ class Interpreter:
     prefixes: tuple[str, ...]
     path: tuple[str, ...]
     """The folders from which it imports."""
+    installer: str
+    """An interpreter of the same version that may run pip on this machine."""
 
 
 @lru_cache(maxsize=64)
@@ -103,7 +105,7 @@ def find_interpreter(python: str) -> Interpreter:
     # Installations often use links; the folder of the real file is needed too.
     real = Path(executable).resolve().parent.parent
     prefixes = dict.fromkeys([prefix, base_prefix, str(real)])
-    return Interpreter(executable, tuple(prefixes), tuple(path))
+    return Interpreter(executable, tuple(prefixes), tuple(path), executable)
 
 
 def choose_uid() -> int:
@@ -138,6 +140,8 @@ class Bubblewrap:
     uid: int
     program: str
     """Absolute host path of bwrap."""
+    copies: tuple[str, ...] = ()
+    """Files and folders that the sandbox would see and must not: copies of the code under test."""
 
     def arguments(self, status_fd: int, filter_fd: int, read_only: bool) -> list[str]:
         """All arguments before the sandboxed command."""
@@ -196,6 +200,7 @@ class Bubblewrap:
         for path in self._among_its_files():
             (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
         (self.folder / "etc").mkdir()
+        (self.folder / "empty").touch(0o444)
         for name, text in etc.items():
             (self.folder / "etc" / name).write_text(text)
             (self.folder / "etc" / name).chmod(0o644)
@@ -257,8 +262,10 @@ class Bubblewrap:
                 made.add(parent)
             yield from ("--ro-bind", path, path)
             made.add(path)
-        for path in self._hidden:
+        for path in [*self._hidden, *filter(os.path.isdir, self.copies)]:
             yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+        for path in filter(os.path.isfile, self.copies):
+            yield from ("--ro-bind", str(self.folder / "empty"), path)
         yield from ("--remount-ro", "/")
 
     @cached_property

@@ -56,7 +56,7 @@ def configured_environment(
 ) -> dict[str, str]:
     """The variables that a sandbox's config sets; `packages` is the folder of its packages."""
     paths = [posixpath.join(workspace, path) for path in config.import_paths]
-    paths += [packages] if packages else []
+    paths += [folder for folder in (config.own_metadata, packages) if folder]
     return {**({"PYTHONPATH": ":".join(paths)} if paths else {}), **config.environment}
 
 

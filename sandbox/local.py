@@ -34,7 +34,6 @@ from sandbox.bubblewrap import (
     Bubblewrap,
     choose_uid,
     filter_program,
-    find_interpreter,
     limit_arguments,
     require_filters,
 )
@@ -50,8 +49,9 @@ from sandbox.environment import (
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
+from sandbox.languages.python.own_environment import write_programs
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import packages_folder, runner_python
+from sandbox.packages import copies_in, interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -75,7 +75,7 @@ class LocalSandbox(Sandbox):
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config, self.image_digest = config, None
-        interpreter = find_interpreter(config.python or runner_python())
+        interpreter = interpreter_of(config)
         self.python = interpreter.executable
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
@@ -83,16 +83,27 @@ class LocalSandbox(Sandbox):
         if program:
             require_filters()
         self._packages: str | None = None
-        visible = config
         if config.packages:
-            folder = packages_folder(self.python, config.packages, config.own_modules)
+            folder = packages_folder(interpreter.installer, config.packages, config.own_modules)
             self._packages = str(folder)
-            readable = (*config.readable_paths, self._packages)
-            visible = config.model_copy(update={"readable_paths": readable})
+        self._installed = [folder for folder in (config.own_metadata, self._packages) if folder]
+        readable = [*config.readable_paths, *self._installed]
+        commands = [f"{folder}/bin" for folder in self._installed]
+        programs = str(Path(self.python).parent)
+        copies: tuple[str, ...] = ()
         self._owned = OwnedFolder()
+        if config.own_environment is not None and config.python is None:
+            copies = copies_in(Path(interpreter.path[0]), config.own_modules)
+            commands.append(programs)
+            programs = str(self._owned.path / "programs")
+            write_programs(Path(self.python).parent, Path(programs))
+            readable.append(programs)
+        # Commands of packages come last: none hides one of the system's.
+        self._path = ":".join([programs, SYSTEM_PATH, *commands])
+        visible = config.model_copy(update={"readable_paths": tuple(readable)})
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            visible, interpreter, self._owned.path, self._uid, program or ""
+            visible, interpreter, self._owned.path, self._uid, program or "", copies
         )
         try:
             self._bubblewrap.prepare()
@@ -190,7 +201,7 @@ class LocalSandbox(Sandbox):
         is_wrapped = bool(self._bubblewrap.program)
         temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
         variables = {
-            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
+            "PATH": self._path,
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,

@@ -4,7 +4,8 @@ The environment has pytest and coverage.py, and nothing else of StepInto's own e
 has correct versions of many projects in which bugs are made.
 
 Each set of packages has a folder below the user's cache, which sandboxes mount read-only. Only
-wheels are installed, since building a package would run its code on the host. pip runs in an empty
+wheels are installed, since building a package would run its code on the host; of packages that
+have none, wheels are built in a sandbox (`sandbox.languages.python.sdists`). pip runs in an empty
 folder, with the user's pip settings but not the rest of their environment, and writes nothing
 outside its own folders.
 """
@@ -22,20 +23,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from configparser import ConfigParser, MissingSectionHeaderError
+from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache, partial
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import distributions as distributions_of
 from pathlib import Path
 from venv import EnvBuilder
 
 from packaging.requirements import Requirement
 
-from sandbox.base import require_package_name
+from sandbox.base import SandboxConfig, require_package_name
+from sandbox.bubblewrap import Interpreter, find_interpreter
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
+from sandbox.languages.python.interpreters import find_version, installed_interpreters, own_version
+from sandbox.languages.python.own_environment import read_environment, read_text
 
-INSTALL_TIMEOUT = 1800.0
+INSTALL_TIMEOUT = 900.0
 """Seconds to install all packages of a set."""
 SHOWN_OUTPUT = 1500
 """Characters of the end of pip's output that a message shows."""
@@ -48,6 +55,9 @@ PIP_SETTINGS = (
 COMPILED = re.compile(r"\w+__mypyc\.[\w.-]+")
 PLUGINS = "pytest11"
 """The entry point group of pytest plugins."""
+ENTRY_POINTS = "entry_points.txt"
+SCRIPTS = ("console_scripts", "gui_scripts")
+"""The entry point groups of commands."""
 _RUNS_AS = "import sys; print(sys.version, sys.platform, sys.implementation.cache_tag)"
 # A wheel may require `name @ URL` of a source tree, which pip builds despite --only-binary. And
 # many releases of pip write a wheel's scripts wherever their names lead (`/home/me/.bashrc`).
@@ -65,6 +75,7 @@ def refuse(event, arguments):
         if path != os.devnull and not (path + os.sep).startswith(OWN):
             raise PermissionError(f"a package would be written to {path}")
 sys.addaudithook(refuse)
+sys.path.append(os.environ.pop("STEPINTO_PIP", ""))
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
@@ -73,13 +84,17 @@ RUNNER = ("pytest", "coverage")
 """The distributions of the sandbox's environment, which also has all that they require."""
 
 
-def runner_python() -> str:
-    """The interpreter of an environment that has the test runner alone, in the version of Python
-    that runs StepInto. Makes it on first use, and again if the cache was emptied. Raises
-    SandboxUnavailable."""
-    if not os.path.exists(_runner_python()):
+def runner_python(version: str | None = None) -> str:
+    """The interpreter of an environment that has the test runner alone, in a version of CPython
+    such as `3.9`; None: the one that runs StepInto. Makes it on first use, and again if the cache
+    was emptied: for StepInto's version of copies of its own runner, for others from the index.
+    Raises SandboxUnavailable."""
+    is_own = version is None or version == own_version()
+    make = _runner_python if is_own else partial(_other_runner, version)
+    if not os.path.exists(make()):
         _runner_python.cache_clear()
-    return _runner_python()
+        _other_runner.cache_clear()
+    return make()
 
 
 @lru_cache(maxsize=8)
@@ -87,13 +102,61 @@ def _runner_python() -> str:
     base: str = getattr(sys, "_base_executable", sys.executable)
     distributions = _required(RUNNER)
     versions = [[name, distributions[name].version] for name in sorted(distributions)]
-    folder = _made("runner", [base, sys.version, versions], lambda to: _copy(distributions, to))
+    folder = made_folder(
+        "runner", [base, sys.version, versions], lambda to: _copy(distributions, to)
+    )
     return str(folder / "bin" / "python")
 
 
-def runner_modules() -> frozenset[str]:
-    """The top-level modules of that environment. Raises SandboxUnavailable."""
-    (site_packages,) = Path(runner_python()).parents[1].glob("lib/python3*/site-packages")
+@lru_cache(maxsize=8)
+def _other_runner(version: str) -> str:
+    base = find_version(version)
+    if base is None:
+        raise SandboxUnavailable(
+            f"this machine has no CPython {version}, only {', '.join(installed_interpreters())}: "
+            f"install it (`pyenv install {version}`, `uv python install {version}`), or name "
+            "another version, or an interpreter in sandbox.python"
+        )
+
+    def make(folder: Path) -> None:
+        _output([base, "-I", "-m", "venv", "--without-pip", str(folder)])
+        (site_packages,) = folder.glob("lib/python3*/site-packages")
+        run_pip(base, ["--target", str(site_packages)], RUNNER)
+        # A .pth file is code that runs whenever the interpreter starts.
+        for path in site_packages.glob("*.pth"):
+            path.unlink()
+        for found in distributions_of(path=[str(site_packages)]):
+            _write_commands(found, folder / "bin")
+
+    folder = made_folder("runner", [base, runs_as(base), RUNNER], make)
+    return str(folder / "bin" / "python")
+
+
+def interpreter_of(config: SandboxConfig) -> Interpreter:
+    """The interpreter of a local sandbox. Raises SandboxUnavailable."""
+    if config.python is not None:
+        return find_interpreter(config.python)
+    if config.own_environment is not None:
+        return read_environment(Path(config.own_environment)).interpreter
+    found = find_interpreter(runner_python(config.python_version))
+    # The environment of the test runner has no pip.
+    if config.python_version is None or config.python_version == own_version():
+        return replace(found, installer=sys.executable)
+    return replace(found, installer=find_version(config.python_version) or found.installer)
+
+
+def builder_of(config: SandboxConfig) -> str | None:
+    """The interpreter in which a project's build backend runs in a sandbox, as in SandboxConfig:
+    the one of its tests, without the packages of the user's own environment."""
+    is_own = config.python_version is None or config.python_version == own_version()
+    if config.python is not None or (is_own and config.own_environment is None):
+        return config.python
+    return interpreter_of(config).installer
+
+
+def runner_modules(version: str | None = None) -> frozenset[str]:
+    """The top-level modules of the test runner's environment. Raises SandboxUnavailable."""
+    (site_packages,) = Path(runner_python(version)).parents[1].glob("lib/python3*/site-packages")
     return frozenset(path.name.partition(".")[0] for path in site_packages.iterdir())
 
 
@@ -101,7 +164,8 @@ def runner_modules() -> frozenset[str]:
 def packages_folder(
     python: str, packages: tuple[str, ...], own_modules: tuple[str, ...] = ()
 ) -> Path:
-    """The folder with the packages, for this interpreter's PYTHONPATH, without any copy of
+    """The folder with the packages, for PYTHONPATH in the version of this interpreter, which may
+    run pip on this machine (`Interpreter.installer`), without any copy of
     `own_modules`: dotted names of the code under test, whose release would show the fix.
 
     Installs them on first use; of two processes that want the same set, one installs and the other
@@ -112,57 +176,95 @@ def packages_folder(
             require_package_name(package)
     except ValueError as error:
         raise SandboxUnavailable(f"sandbox.packages: {error}") from error
-    facts = [_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)]
-    # The environment of the test runner has no pip.
-    installer = sys.executable if python == runner_python() else python
-    folder = _made("", facts, lambda to: _install(installer, packages, to))
+    facts = ["with scripts", runs_as(python), sorted(packages)]
+    folder = made_folder("", facts, lambda to: _install(python, packages, to))
     present = {path.name.partition(".")[0] for path in folder.iterdir()}
     shared = (module for module in own_modules if module.partition(".")[0] in present)
     copied = [module for module in shared if any(_files_of(module, folder))]
     if not copied:
         return folder
     facts = ["without their hashes", *copied]
-    return _made(f"{folder.name}-without", facts, lambda to: _leave_out(folder, copied, to))
+    return made_folder(f"{folder.name}-without", facts, lambda to: _leave_out(folder, copied, to))
 
 
-def _made(prefix: str, facts: Sequence[object], make: Callable[[Path], None]) -> Path:
-    """The cached folder of these facts; `make` fills a new one. Raises SandboxUnavailable."""
+@lru_cache(maxsize=64)
+def runs_as(python: str) -> str:
+    """An interpreter's version and machine, for which packages are chosen. Raises
+    SandboxUnavailable."""
+    return _output([python, "-I", "-c", _RUNS_AS])
+
+
+def made_folder(
+    prefix: str,
+    facts: Sequence[object],
+    make: Callable[[Path], None],
+    lasts: Callable[[Path], bool] = lambda _: True,
+) -> Path:
+    """The cached folder of these facts; `make` fills a new one. One that does not last, since an
+    index or a build failed, say, is made again the next day. Raises SandboxUnavailable."""
     root = cache_folder() / "environments"
-    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-    folder = root / "-".join(filter(None, [prefix, digest]))
+    folder, of_today = (
+        root / "-".join(filter(None, [prefix, _digest(known)]))
+        for known in (facts, [*facts, date.today().isoformat()])
+    )
     try:
         root.mkdir(parents=True, exist_ok=True)
         with (root / f"{folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.is_dir():
-                unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=root))
-                try:
-                    make(unfinished)
-                    # The sandbox's commands may run as another user.
-                    unfinished.chmod(0o755)
-                    unfinished.rename(folder)
-                finally:
-                    shutil.rmtree(unfinished, ignore_errors=True)
+            for known in (folder, of_today):
+                if known.is_dir():
+                    return known
+            unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=root))
+            try:
+                make(unfinished)
+                # The sandbox's commands may run as another user.
+                unfinished.chmod(0o755)
+                return unfinished.rename(folder if lasts(unfinished) else of_today)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise SandboxUnavailable(
             f"{root}, where the sandboxes' Python packages are kept, can't be written ({error}); "
             "set XDG_CACHE_HOME to a folder that can"
         ) from error
-    return folder
+
+
+def _digest(facts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def pytest_plugins(folder: Path) -> tuple[str, ...]:
     """The pytest plugin modules of a folder's packages, as PYTEST_PLUGINS lists them."""
-    found = []
-    for entry_points in sorted(folder.glob("*.dist-info/entry_points.txt")):
+    return tuple(module.partition(":")[0].strip() for _, module in _entry_points(folder, [PLUGINS]))
+
+
+def _entry_points(folder: Path, groups: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The names of entry points of a folder's packages, and what they lead to."""
+    for path in sorted(folder.glob(f"*.dist-info/{ENTRY_POINTS}")):
         parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
         try:
-            parser.read_string(entry_points.read_text("utf-8"))
-        except (MissingSectionHeaderError, ConfigParserError, UnicodeDecodeError):
+            parser.read_string(read_text(path) or "")
+        except ConfigParserError:
             continue
-        if parser.has_section(PLUGINS):
-            found += [module.partition(":")[0].strip() for _, module in parser.items(PLUGINS)]
-    return tuple(found)
+        for group in filter(parser.has_section, groups):
+            yield from parser.items(group)
+
+
+def write_scripts(folder: Path) -> None:
+    """Write the commands of a folder's packages to its `bin`, for the sandbox's interpreter: pip
+    writes them for the one that it runs in."""
+    for name, place in _entry_points(folder, SCRIPTS):
+        led = _PLACE.fullmatch(place.partition("[")[0].strip())
+        if led is None or not _COMMAND.fullmatch(name):
+            continue
+        script = folder / "bin" / name
+        script.parent.mkdir(exist_ok=True)
+        script.parent.chmod(0o755)
+        script.unlink(missing_ok=True)
+        first = led[2].partition(".")[0]
+        script.write_text(_SCRIPT.format(module=led[1], name=first, function=led[2]))
+        script.chmod(0o755)
 
 
 def _required(names: Iterable[str]) -> dict[str, Distribution]:
@@ -186,9 +288,11 @@ def _required(names: Iterable[str]) -> dict[str, Distribution]:
     return required
 
 
+_PLACE = re.compile(r"([A-Za-z_][\w.]*)\s*:\s*([A-Za-z_][\w.]*)", re.ASCII)
+_COMMAND = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 _SCRIPT = """#!/usr/bin/env python
 import sys
-from {module} import {function}
+from {module} import {name}
 sys.exit({function}())
 """
 
@@ -198,26 +302,107 @@ def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
     EnvBuilder(symlinks=True).create(folder)
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     for copied in distributions.values():
-        for file in copied.files or ():
-            # A .pth file is code that runs whenever the interpreter starts.
-            if ".." in file.parts or file.suffix in (".pyc", ".pth"):
-                continue
-            target = site_packages / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(str(file.locate()), target)
-        for command in copied.entry_points.select(group="console_scripts"):
-            script = folder / "bin" / command.name
-            script.write_text(_SCRIPT.format(module=command.module, function=command.attr))
-            script.chmod(0o755)
+        _copy_files(copied, site_packages)
+        _write_commands(copied, folder / "bin")
     _output([str(folder / "bin" / "python"), "-I", "-m", "compileall", "-q", str(site_packages)])
 
 
+def _copy_files(copied: Distribution, folder: Path) -> None:
+    for file in copied.files or ():
+        # A .pth file is code that runs whenever the interpreter starts.
+        if ".." in file.parts or file.suffix in (".pyc", ".pth"):
+            continue
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(str(file.locate()), target)
+
+
+def _write_commands(found: Distribution, folder: Path) -> None:
+    for command in found.entry_points:
+        if command.group == "console_scripts":
+            script = folder / command.name
+            script.write_text(
+                _SCRIPT.format(module=command.module, name=command.attr, function=command.attr)
+            )
+            script.chmod(0o755)
+
+
+@lru_cache(maxsize=1)
+def _own_pip() -> str:
+    """A folder with StepInto's pip alone, for interpreters without one; empty if it has none."""
+    try:
+        pip = distribution("pip")
+    except PackageNotFoundError:
+        return ""
+    return str(made_folder("pip", [pip.version], lambda to: _copy_files(pip, to)))
+
+
 def _install(python: str, packages: Sequence[str], folder: Path) -> None:
-    cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
+    try:
+        run_pip(python, ["--target", str(folder.resolve())], packages)
+    except PipFailed:
+        from sandbox.languages.python.choosing import build_wheels  # opens sandboxes with packages
+
+        # A bug's record names what was built on the machine that wrote it.
+        if not build_wheels(python, packages):
+            raise
+        run_pip(python, ["--target", str(folder.resolve())], packages)
+    write_scripts(folder)
+
+
+class PipFailed(SandboxUnavailable):
+    """pip can't install a set of packages."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """The last line of what pip says."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A package that pip would install."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+def resolve(
+    python: str, packages: Sequence[str], constraints: Sequence[str] = (), *options: str
+) -> list[Resolved]:
+    """What pip would install for these packages, as wheels. Raises PipFailed."""
     with tempfile.TemporaryDirectory() as temporary:
-        options = ["--quiet", "--only-binary", ":all:", "--target", str(folder.resolve())]
-        argv = [python, "-c", _PIP, "install", *options, "--", *packages]
-        _output(argv, {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)})
+        report, fixed = Path(temporary, "report.json"), Path(temporary, "constraints.txt")
+        fixed.write_text("\n".join(constraints))
+        options = ("--dry-run", "--report", str(report), "--constraint", str(fixed), *options)
+        run_pip(python, [*options, "--target", str(Path(temporary, "none"))], packages, temporary)
+        items = json.loads(report.read_bytes())["install"]
+    return [
+        Resolved(about["name"], about["version"], tuple(about.get("requires_dist", ())))
+        for about in (item["metadata"] for item in items)
+    ]
+
+
+def wheels_folder(python: str) -> Path:
+    """The folder of the wheels that were built for an interpreter."""
+    return cache_folder() / "wheels" / _digest([runs_as(python)])
+
+
+def run_pip(
+    python: str, options: Sequence[str], packages: Sequence[str], temporary: str | None = None
+) -> None:
+    """`pip install` of wheels alone; `options` name its `--target`. Raises PipFailed."""
+    # The environment of the test runner has no pip.
+    installer = sys.executable if python == runner_python() else python
+    cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
+    built = wheels_folder(python)
+    options = ["--quiet", "--only-binary", ":all:", *options]
+    options += ["--find-links", str(built)] if built.is_dir() else []
+    with tempfile.TemporaryDirectory() as own:
+        argv = [installer, "-c", _PIP, "install", *options, "--", *packages]
+        variables = {"TMPDIR": temporary or own, "PIP_CACHE_DIR": os.path.expanduser(cache)}
+        _output(argv, {**variables, "STEPINTO_PIP": _own_pip()})
 
 
 def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
@@ -231,6 +416,24 @@ def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
                 path.unlink()
     for record in folder.glob("*.dist-info/RECORD"):
         _forget(installed, folder, record)
+
+
+def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
+    """Files and folders of installed packages that a sandbox must not see: the copies of modules of
+    the code under test, and the lists with their hashes and sizes."""
+    present = {path.name.partition(".")[0] for path in folder.iterdir()}
+    found: set[Path] = set()
+    for module in modules:
+        if module.partition(".")[0] in present:
+            found.update(path.resolve() for path in _files_of(module, folder))
+    # What a link leads to elsewhere is not there in the sandbox.
+    found = {path for path in found if path.is_relative_to(folder)}
+    names = {path.relative_to(folder).parts[0] for path in found}
+    for record in folder.glob("*.dist-info/RECORD") if found else ():
+        lines = (read_text(record) or "").splitlines()
+        if names & {line.partition("/")[0].partition(",")[0] for line in lines}:
+            found.add(record)
+    return tuple(sorted(map(str, found)))
 
 
 def _forget(installed: Path, folder: Path, record: Path) -> None:
@@ -286,11 +489,14 @@ def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> 
                 env={**host_environment(PIP_SETTINGS), **(variables or {})},
             )
         except subprocess.TimeoutExpired as error:
-            raise SandboxUnavailable(f"{shown} did not end in {INSTALL_TIMEOUT:.0f} s") from error
+            late = f"pip did not end in {INSTALL_TIMEOUT:.0f} s"
+            raise PipFailed(f"{shown}: {late}", late) from error
     if done.returncode != 0:
-        raise SandboxUnavailable(
-            f"{shown} failed: {done.stdout.strip()[-SHOWN_OUTPUT:]}\n"
-            "Name packages that pip finds as wheels for this interpreter, or use the docker "
-            "sandbox with an image that has them"
+        output = done.stdout.strip()
+        raise PipFailed(
+            f"{shown} failed: {output[-SHOWN_OUTPUT:]}\n"
+            "Name packages that pip can install for this interpreter, or use the docker sandbox "
+            "with an image that has them",
+            output.rpartition("\n")[2].removeprefix("ERROR: ")[-SHOWN_OUTPUT:],
         )
     return done.stdout

@@ -37,6 +37,29 @@ class Environment:
     import_paths: tuple[str, ...] = ()
     """Folders of the tree that Python imports from, besides its root."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = field(default=None, repr=False)
+    """The version of CPython, such as `3.9`, for the local sandbox. None: StepInto's own."""
+    folder: str | None = field(default=None, repr=False, compare=False)
+    """The user's own virtual environment on this machine, which then stands in for `packages` that
+    the project declares. Only ever found by a look at the user's folder and variables, never read
+    from a file."""
+    interpreter: str = field(default="", repr=False, compare=False)
+    """In words, which interpreter runs the tests, and why."""
+    version: str | None = field(default=None, repr=False)
+    """The project's version, if the tags of its repository tell it."""
+    missing: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Packages that the project declares and that could not be installed, by name, and why."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """What else an agent should know of the environment."""
+
+    def deficiencies(self) -> tuple[str, ...]:
+        """What an agent should know of it, in sentences: what is missing, and the notes."""
+        missing = (f"{name} is not installed: {reason}" for name, reason in self.missing.items())
+        return (*missing, *self.notes)
+
+    def runs(self) -> tuple[str, ...]:
+        """The sentence that says what runs the tests, if that is known."""
+        return (f"The tests run in {self.interpreter}.",) if self.interpreter else ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +119,8 @@ class Instance:
         facts += [self.record] if self.record else []
         if self.environment != Environment():
             facts.append(repr(self.environment))
+            facts += [self.environment.python] if self.environment.python else []
+            facts += [self.environment.version] if self.environment.version else []
         digest.update(json.dumps(facts).encode())
         for files in (self.hidden_files,) if self.record else (self.files, self.hidden_files):
             for path in sorted(files):

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from collect.benchmarks.base import Language
 from collect.benchmarks.marks import SKIPPED, Mark
 from collect.store.files import StrictRecord
-from sandbox.base import PackageName
+from sandbox.base import PackageName, PythonVersion
 
 
 class RepositoryConfig(StrictRecord):
@@ -35,6 +35,10 @@ class RepositoryConfig(StrictRecord):
     packages: tuple[PackageName, ...] | None = None
     """Names of Python packages that the tests need, for the local sandbox. None: what the
     repository declares for itself and its tests."""
+    python: PythonVersion | None = None
+    """The version of CPython that runs the tests, such as `3.9`, for the local sandbox. None: the
+    repository's own virtual environment if it can run the tests, else a version that the repository
+    allows, StepInto's own first. `sandbox.python` names an interpreter instead."""
     import_paths: tuple[str, ...] | None = None
     """Folders that Python imports from. None: `src` if it has packages, and the root."""
     variables: Mapping[str, str] = {}

@@ -24,6 +24,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, read_folder
 from collect.errors import ConfigError
 from sandbox.environment import cache_folder, host_environment
@@ -57,6 +59,8 @@ class GitRefused(GitFailed):
 class Checkout:
     commit: str
     files: Mapping[str, bytes] = field(repr=False)
+    tagged: str | None = None
+    """The version that the commit has by the repository's tags."""
 
 
 def is_git_url(text: str) -> bool:
@@ -89,7 +93,8 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
         # If two processes need the same repository, one fetches it and the other waits.
         fcntl.flock(lock, fcntl.LOCK_EX)
         commit = _fetched(clone, place, revision)
-        return Checkout(commit, read_tree(clone, commit, max_mb=max_mb))
+        files = read_tree(clone, commit, max_mb=max_mb)
+        return Checkout(commit, files, _tagged(clone, commit))
 
 
 def _fetched(clone: Path, place: str, revision: str | None) -> str:
@@ -132,7 +137,52 @@ def _beside(repository: Path) -> tempfile.TemporaryDirectory[str]:
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
     """As `read_commit`, from a repository's folder, which may be untrusted. Raises the same."""
     git_folder = folder / ".git" if (folder / ".git").exists() else folder
-    # Nothing may refer to another repository, for example the user's own.
+    _require_whole(git_folder)
+    with borrowed(git_folder) as repository:
+        commit = _known(repository, revision)
+        if not commit:
+            raise GitFailed(
+                f"{folder}: has no commit, branch or tag {revision}, or is no git repository; name "
+                "one that it has, or none for the files in the folder"
+            )
+        files = read_tree(repository, commit, max_mb=max_mb)
+        return Checkout(commit, files, _tagged(repository, commit))
+
+
+def read_folder_version(folder: Path) -> str | None:
+    """The version that a repository's current commit has by its tags; None if there is none, or
+    the repository can't be read."""
+    git_folder = folder / ".git"
+    if not git_folder.is_dir():
+        return None
+    with suppress(GitFailed, OSError):
+        _require_whole(git_folder)
+        with borrowed(git_folder) as repository:
+            return _tagged(repository, "HEAD")
+    return None
+
+
+def _tagged(repository: Path, commit: str) -> str | None:
+    """The version of the nearest tag; after it, the next one's development version, as
+    setuptools_scm counts. Raises GitFailed."""
+    asked = ("describe", "--tags", "--long", "--abbrev=7", "--match=*[0-9]*", commit)
+    try:
+        tag, distance, _ = run_git("", "--git-dir", str(repository), *asked).rsplit("-", 2)
+    except (GitRefused, ValueError):
+        return None
+    numbers = re.search(r"\d+(\.\d+)*.*", tag)
+    try:
+        version = Version(numbers[0]) if numbers else None
+    except InvalidVersion:
+        return None
+    if version is None or distance == "0":
+        return None if version is None else str(version)
+    *most, last = version.release
+    return ".".join(map(str, [*most, last + 1])) + f".dev{distance}"
+
+
+def _require_whole(git_folder: Path) -> None:
+    """Raise GitFailed for a repository that refers to another one, for example the user's own."""
     elsewhere = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
     elsewhere = [path for path in elsewhere if path.exists()]
     # In a worktree or a submodule, `.git` is a file with the repository's path.
@@ -143,14 +193,6 @@ def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
             f"{elsewhere[0]} leads to files elsewhere: copy the repository with `git clone "
             "--no-local`, and name the copy"
         )
-    with borrowed(git_folder) as repository:
-        commit = _known(repository, revision)
-        if not commit:
-            raise GitFailed(
-                f"{folder}: has no commit, branch or tag {revision}, or is no git repository; name "
-                "one that it has, or none for the files in the folder"
-            )
-        return Checkout(commit, read_tree(repository, commit, max_mb=max_mb))
 
 
 def _parts(git_folder: Path, names: Sequence[str] = (*REFS, "objects")) -> Iterator[Path]:

@@ -108,6 +108,7 @@ def _task(bug: Instance, sandbox: SandboxConfig, python: str, timeout: float) ->
         "runner_names": sorted(RUNNER_FILES),
         "may_change": sorted(changed),
     }
+    python = config.python_version or python
     packages = list(dict.fromkeys(["pytest", *config.packages]))
     texts = {
         "task.toml": _task_toml(bug, timeout),

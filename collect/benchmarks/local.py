@@ -32,7 +32,7 @@ from collect.code.patches import PatchError, apply_patch, changed_paths, reverse
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import counted, first_of
 from collect.store.files import StrictRecord, read_lines, refuse_wrong
-from sandbox.base import PackageName
+from sandbox.base import PackageName, PythonVersion
 
 logger = logging.getLogger(__name__)
 
@@ -120,9 +120,14 @@ class LocalBug(StrictRecord):
     solution: str = ""
     """The Python file to repair, if the bug is a program of one file; needed by systems that repair
     one file, such as InspectCoder."""
+    python: PythonVersion | None = None
+    """The version of CPython that runs the tests, such as `3.9`. None: the one that runs
+    StepInto."""
     packages: tuple[PackageName, ...] = ()
     import_paths: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
+    version: str | None = None
+    """The project's version, for one that takes it from git's tags."""
     category: str | None = None
     edits: tuple[EditRecord, ...] = ()
     failure: FailureRecord | None = None
@@ -251,7 +256,14 @@ class LocalBenchmark(StoredBenchmark):
             files=files,
             test_paths=tuple(map(posixpath.normpath, bug.test_paths)),
             solution=bug.solution,
-            environment=Environment(bug.packages, bug.import_paths, bug.variables),
+            environment=Environment(
+                packages=bug.packages,
+                import_paths=bug.import_paths,
+                variables=bug.variables,
+                python=bug.python,
+                interpreter=f"CPython {bug.python}" if bug.python else "",
+                version=bug.version or tree.tagged,
+            ),
             category=bug.category,
             commit=tree.commit,
         )

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -31,6 +32,7 @@ from collect.benchmarks.projects.project import (
     fetch,
     find_test_paths,
     read_reasons,
+    reason_against,
     without_outputs,
 )
 from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, statuses
@@ -45,6 +47,7 @@ from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
+from sandbox.languages.python.own_environment import OwnEnvironment, find_own_environment
 
 logger = logging.getLogger(__name__)
 SHOWN_OUTPUT = 1500
@@ -291,7 +294,7 @@ class FoundTests(StrictRecord):
 
 
 def _advice(instance: Instance) -> str:
-    advice = ADVICE[instance.language]
+    advice = "; ".join([ADVICE[instance.language], *instance.environment.deficiencies()])
     sources = [path for path in instance.files if path.endswith(EXTENSIONS)]
     if instance.language == "python" and sources:
         advice += (
@@ -354,6 +357,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             revision=config.commit,
             folder=None if from_git else self.place,
             packages=config.packages,
+            python=config.python,
             import_paths=config.import_paths,
         )
         source = fetch(project, FactoryConfig(max_tree_mb=config.max_tree_mb))
@@ -387,8 +391,9 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         found = {"tests": suite.test_paths or (".",), "language": suite.language}
         wanted = project.model_copy(update=found)
         advice = "benchmark.packages says what to install instead"
+        users_own, refusals = self._own_environment(source)
         try:
-            arranged = arrange(wanted, source, self.sandbox)
+            arranged = arrange(wanted, source, self.sandbox, users_own)
         except ProjectRefused as error:
             raise ConfigError(f"{error}; {advice}, [] for nothing") from error
         for note in arranged.notes:
@@ -404,7 +409,16 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         needed = environment.variables
         options = (needed.get(ADDOPTS, ""), shlex.join(suite.options), own.get(ADDOPTS, ""))
         variables = {**needed, **own, ADDOPTS: " ".join(filter(None, options))}
-        return replace(environment, variables=variables)
+        notes = (*environment.notes, *refusals)
+        return replace(environment, variables=variables, notes=notes)
+
+    def _own_environment(self, source: Source) -> tuple[OwnEnvironment | None, tuple[str, ...]]:
+        """The user's own environment of a folder if it can run the tests, and why others can't."""
+        config, sandbox = self.config, self.sandbox
+        is_set = config.python is not None or sandbox.python is not None
+        if is_set or sandbox.backend != "local" or is_git_url(self.place) or config.commit:
+            return None, ()
+        return find_own_environment(Path(self.place), partial(reason_against, source.files))
 
     def _find(self, suite: Suite, instance: Instance) -> FoundTests:
         """The instance's tests. Raises ConfigError if no bug is visible, SandboxError."""

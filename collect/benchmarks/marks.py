@@ -39,6 +39,7 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 from sandbox.java.jdk import find_jdk
+from sandbox.languages.python.own_environment import read_environment
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 UNSEARCHED = "not fully searched for copies of the fix"
@@ -154,12 +155,13 @@ class EnvironmentFingerprint:
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
-        self._known: dict[tuple[Language, str | None], str] = {}
+        self._known: dict[tuple[Language, str | None, str | None, str | None], str] = {}
 
     def name(self, instance: Instance) -> str:
         """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings. Raises
         SandboxUnavailable, ImageMissing."""
-        key = (instance.language, instance.image)
+        environment = instance.environment
+        key = (instance.language, instance.image, environment.python, environment.folder)
         if key in self._known:
             return self._known[key]
         config = self._config
@@ -177,6 +179,8 @@ class EnvironmentFingerprint:
         parts = [backend_name(config), what, *([config.python] if docker and config.python else [])]
         own = config.model_dump(include={"packages", "import_paths", "environment"})
         own = {name: value for name, value in own.items() if value}
+        if environment.folder is not None and not docker and config.python is None:
+            own["folder"] = read_environment(Path(environment.folder)).digest
         parts += [json.dumps(own, sort_keys=True)] if own else []
         self._known[key] = ", ".join(parts)
         return self._known[key]
@@ -189,7 +193,8 @@ class EnvironmentFingerprint:
 
     def _version(self, instance: Instance) -> str:
         # Without the bug's packages, which take time to install and are in its hash anyway.
-        with open_sandbox(self._config, instance.image) as sandbox:
+        python = {"python_version": instance.environment.python}
+        with open_sandbox(self._config.model_copy(update=python), instance.image) as sandbox:
             if instance.language == "java":
                 try:
                     return f"Java {find_jdk(sandbox).version}"

@@ -16,18 +16,26 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
+from packaging.utils import canonicalize_name
+
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
 from collect.errors import ConfigError
 from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.packages import packages_folder, pytest_plugins, runner_python
+from sandbox.languages.python.declared import own_name
+from sandbox.languages.python.metadata import own_metadata
+from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
+from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
+PLUGINS = "PYTEST_PLUGINS"
+NOT_LOADED = ("xdist.", "pytest_cov.", "pytest_timeout")
+"""Plugins of the user's environment that would break a debug session: tests in other processes,
+another tracer, and a time limit for a program that is paused."""
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
@@ -36,32 +44,76 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
-        # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
-        # commands: those that the packages bring or PYTEST_PLUGINS names.
-        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        if configured.backend == "local" and configured.packages:
-            python = find_interpreter(configured.python or runner_python()).executable
-            folder = packages_folder(python, configured.packages, configured.own_modules)
-            if plugins := pytest_plugins(folder):
-                variables["PYTEST_PLUGINS"] = ",".join(plugins)
-        variables |= configured.environment
-        configured = configured.model_copy(update={"environment": variables})
+        configured = with_project(configured, instance.environment, instance.files)
     return open_sandbox(configured, instance.image, instance.image_workspace)
+
+
+def with_project(
+    config: SandboxConfig, environment: Environment, files: Mapping[str, bytes]
+) -> SandboxConfig:
+    """The config of `with_environment` with a Python project as installing it in place leaves it,
+    and with its pytest plugins. Raises SandboxUnavailable."""
+    own, plugins = None, list[str]()
+    if config.backend == "local":
+        users = _users_environment(config)
+        if users is None or canonicalize_name(own_name(files)) not in users.distributions:
+            own = own_metadata(files, environment.version, builder_of(config)).folder or None
+        plugins += _plugins(config, users)
+        plugins += [name for name in pytest_plugins(Path(own)) if _has(files, name)] if own else []
+    named = config.environment.get(PLUGINS, "")
+    plugins = list(dict.fromkeys([*plugins, *filter(None, named.split(","))]))
+    # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
+    # commands: those that the project and the packages bring, or PYTEST_PLUGINS names.
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **config.environment}
+    variables |= {PLUGINS: ",".join(plugins)} if plugins else {}
+    return config.model_copy(update={"own_metadata": own, "environment": variables})
+
+
+def _users_environment(config: SandboxConfig) -> OwnEnvironment | None:
+    if config.own_environment is None or config.python is not None:
+        return None
+    return read_environment(Path(config.own_environment))
+
+
+def _plugins(config: SandboxConfig, users: OwnEnvironment | None) -> tuple[str, ...]:
+    """The pytest plugins of the user's environment, and of the packages besides."""
+    plugins: tuple[str, ...] = ()
+    if users is not None:
+        found = pytest_plugins(users.site_packages)
+        plugins = tuple(name for name in found if not name.startswith(NOT_LOADED))
+    if config.packages:
+        python = interpreter_of(config).installer
+        folder = packages_folder(python, config.packages, config.own_modules)
+        plugins += pytest_plugins(folder)
+    return plugins
+
+
+def _has(files: Mapping[str, bytes], module: str) -> bool:
+    """Whether a module is among the files: a plugin that is not stops pytest."""
+    path = module.replace(".", "/")
+    ends = f"{path}.py", f"{path}/__init__.py"
+    return any(file in ends or file.endswith(tuple(f"/{end}" for end in ends)) for file in files)
 
 
 def with_environment(
     config: SandboxConfig, environment: Environment, files: Iterable[str]
 ) -> SandboxConfig:
     """The config with the environment of a tree with these files added; the config's own settings
-    come first."""
+    come first, and pytest plugins are added up."""
     packages = environment.packages if config.backend == "local" else ()
     import_paths = tuple(dict.fromkeys((*config.import_paths, *environment.import_paths)))
+    variables = {**environment.variables, **config.environment}
+    plugins = [named.get(PLUGINS, "") for named in (environment.variables, config.environment)]
+    if any(plugins):
+        variables[PLUGINS] = ",".join(filter(None, plugins))
     return config.model_copy(
         update={
             "packages": tuple(dict.fromkeys((*config.packages, *packages))),
             "own_modules": own_modules(files, import_paths),
+            "python_version": environment.python,
+            "own_environment": environment.folder,
             "import_paths": import_paths,
-            "environment": {**environment.variables, **config.environment},
+            "environment": variables,
         }
     )
 
@@ -180,10 +232,12 @@ def read_files(sandbox: Sandbox, names: Iterable[str], folder: str = "") -> dict
 LEFT_OUT = frozenset(
     {
         *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-        *(".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", ".eggs"),
+        *(".git", ".hg", ".tox", ".nox", ".venv", "node_modules", ".eggs"),
     }
 )
 """Folders without any of the project's own files."""
+ENVIRONMENT_FILE = "pyvenv.cfg"
+"""At the top of a virtual environment, whatever its folder is called."""
 RUN_FOLDERS = frozenset({"rollouts", "conversations"})
 """Beside the lock they tell a run of StepInto, such as a recording of this repository."""
 MEGABYTE = 1024 * 1024
@@ -217,8 +271,8 @@ def read_folder(
     read: Callable[[str, os.stat_result], bytes] = read_regular,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
-    `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
-    files that vanish meanwhile. `read` gives the content of a file.
+    `left_out`, in virtual environments and in runs of StepInto. Links are skipped, because they may
+    lead elsewhere, and files that vanish meanwhile. `read` gives the content of a file.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8, or a file that can't be read.
@@ -227,7 +281,8 @@ def read_folder(
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
         below = os.path.relpath(root, folder)
-        if below != "." and LOCK in names and RUN_FOLDERS.issubset(folders):
+        is_run = LOCK in names and RUN_FOLDERS.issubset(folders)
+        if below != "." and (is_run or ENVIRONMENT_FILE in names):
             folders.clear()
             continue
         for name in names:

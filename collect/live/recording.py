@@ -36,6 +36,7 @@ from collect.store.files import TextFile, replacing_folder, write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import MODEL_TEACHER, MessageRow, Role, StopReason, TestRow
 from collect.store.run_store import RunStore
+from sandbox.languages.python.own_environment import read_environment
 
 NOT_KNOWN = "(What {client} was asked and thought is not known. These are its calls.)"
 
@@ -81,14 +82,23 @@ class Recording:
                 problem_statement=f"{name} asked about `{test}`.",
                 fail_to_pass=self.tests or (test,),
                 test_paths=now.test_paths,
-                packages=now.environment.packages,
+                python=now.environment.python,
+                packages=_packages(now.environment),
                 import_paths=now.environment.import_paths,
                 variables=now.environment.variables,
+                version=now.environment.version,
             )
             line = bug.model_dump_json(exclude_defaults=True)
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
             return next(each for each in benchmark.instances() if each.id == bug.id), number
+
+
+def _packages(environment: Environment) -> tuple[str, ...]:
+    """The packages of an environment, for machines that lack the user's own one."""
+    if environment.folder is None:
+        return environment.packages
+    return (*environment.packages, *read_environment(Path(environment.folder)).released)
 
 
 @dataclass
@@ -179,7 +189,8 @@ class ClientRecord:
 
 def _results(repository: LiveRepository, bug: Instance, files: Mapping[str, bytes]) -> TestResults:
     """Run the tests that decide, on these files."""
-    bug = replace(bug, files=files, is_scored=True)
+    environment = repository.now().environment
+    bug = replace(bug, files=files, is_scored=True, environment=environment)
     workspace = LiveWorkspace.open(repository.sandbox, bug)
     with workspace.sandbox as sandbox:
         repository.prepare(workspace, files)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.prompts import WORDINGS
 from collect.benchmarks.base import Environment, Instance
@@ -153,14 +155,22 @@ class LiveRepository:
     def _unit(self) -> str:
         return "file" if self.language == "python" else "class"
 
-    def import_hint(self, text: str) -> str:
+    def environment_notes(self, environment: Environment) -> str:
+        """What an agent should know of the tests' environment."""
+        notes = [f"The tests' environment: {note}" for note in environment.deficiencies()]
+        return "".join(f"\n\n{note}" for note in (*environment.runs(), *notes))
+
+    def import_hint(self, text: str, environment: Environment) -> str:
         """What to do about a module that the tests miss; empty if the text tells of none."""
         missing = NO_MODULE.search(text)
         if missing is None or self.language != "python":
             return ""
+        package = canonicalize_name(missing[1].partition(".")[0])
+        reason = environment.missing.get(package, "")
+        because = f", since {package} could not be installed ({reason})" if reason else ""
         return (
-            f"\n\nThe sandbox has no module {missing[1]}: the setting collect.benchmark.packages "
-            "names what the tests need installed, and collect.benchmark.import_paths the "
+            f"\n\nThe sandbox has no module {missing[1]}{because}: the setting "
+            "collect.benchmark.packages names what the tests need installed, and collect.benchmark.import_paths the "
             "repository's own folders to import from. Who runs this server can set them, and "
             "`debug_environment` sets packages for your own starts."
         )

@@ -218,6 +218,7 @@ class LiveSession:
         self._settings = EnvironmentArguments()
         self._environment: Environment | None = None
         """What the client has set for its starts; None: the server's."""
+        self._knows_environment = False
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
         self._setting = Toolbox([SetEnvironment(self._set_environment)])
@@ -312,6 +313,7 @@ class LiveSession:
             )
         self._environment = self._place.repository.environment(settings)
         self._settings = settings
+        self._knows_environment = False
         goes_on = " The open session goes on as it was started; start again to use them."
         return "" if self._open is None else goes_on
 
@@ -350,7 +352,10 @@ class LiveSession:
             undo.callback(debugger.close)
             started = _Open(workspace, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
-            text = reply.text + repository.import_hint(reply.text)
+            text = reply.text + repository.import_hint(reply.text, instance.environment)
+            if not self._knows_environment:
+                text += repository.environment_notes(instance.environment)
+                self._knows_environment = True
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused or "[" not in test:
                 text += repository.cases(workspace.sandbox, files, test)

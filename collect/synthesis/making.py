@@ -364,9 +364,11 @@ class Judge:
             gold_patch=diff_trees(buggy, source.files),
             holds="correct",
             test_paths=self.project.test_paths,
+            python=environment.python,
             packages=environment.packages,
             import_paths=environment.import_paths,
             variables=environment.variables,
+            version=environment.version,
             category=edits[0].category if len(edits) == 1 else "combined",
             edits=edits,
             failure=FailureRecord(type=reason.type, message=reason.message[:MAX_MESSAGE]),
@@ -519,7 +521,7 @@ class ProjectMaker:
         if project.language != "python" or sandbox.backend != "local" or sandbox.python is not None:
             return
         modules = own_modules(project.source.files, project.environment.import_paths)
-        if shared := runner_modules().intersection(modules):
+        if shared := runner_modules(project.environment.python).intersection(modules):
             raise ProjectRefused(
                 f"{project.source.slug}: the test runner of each sandbox needs "
                 f"{first_of(sorted(shared))}, so the correct code would lie beside the bug; name "
@@ -573,10 +575,11 @@ class ProjectMaker:
     def _work_file(self, project: Project, path: Path) -> WorkFile[Outcome]:
         """The outcomes of earlier runs. Raises ConfigError if they are of other settings."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        environment = project.environment
         settings = {
             "factory": self.config.model_dump(mode="json", exclude=LATER),
             "sandbox": self.runtime.sandbox.model_dump(mode="json"),
-            "project": [project.source.origin, repr(project.environment)],
+            "project": [project.source.origin, repr(environment), environment.python],
             "paths": [project.test_paths, project.code_paths],
             "code": code_version(),
         }

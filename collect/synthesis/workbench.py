@@ -29,7 +29,7 @@ from collect.benchmarks.projects.issue_text import (
 )
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
-from collect.benchmarks.workspace import with_environment
+from collect.benchmarks.workspace import with_environment, with_project
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.mutations.finding import leaves_trace
@@ -278,8 +278,9 @@ class PythonWorkbench:
 
     @contextmanager
     def _opened(self, files: Mapping[str, bytes]) -> Iterator[Sandbox]:
-        config = with_environment(self.sandbox, self.project.environment, files)
-        with open_sandbox(config) as opened:
+        environment = self.project.environment
+        config = with_environment(self.sandbox, environment, files)
+        with open_sandbox(with_project(config, environment, files)) as opened:
             opened.write_files(files)
             yield opened
 

@@ -261,6 +261,9 @@ def describe(instance: Instance, gold: bool) -> str:
         ("Fail to pass", instance.fail_to_pass),
         ("Pass to pass", instance.pass_to_pass),
     ]
+    environment = instance.environment
+    if told := (*environment.runs(), *environment.deficiencies()):
+        sections.append(("Environment", told))
     if gold:
         sections.append(("Gold patch", instance.gold_patch.splitlines()))
     parts = [instance.id, "\n".join(facts)]

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from collect.benchmarks.base import Language
 from collect.store.files import StrictRecord
-from sandbox.base import PackageName
+from sandbox.base import PackageName, PythonVersion
 
 
 class ProjectConfig(StrictRecord):
@@ -30,6 +30,9 @@ class ProjectConfig(StrictRecord):
     packages: tuple[PackageName, ...] | None = None
     """Packages that the tests need, by name, with version bounds. None: what the project declares
     for itself and its tests."""
+    python: PythonVersion | None = None
+    """The version of CPython that runs its tests, such as `3.9`. None: StepInto's own if the
+    project allows it, else the nearest one on this machine that it allows."""
     import_paths: tuple[str, ...] | None = None
     """Folders that Python imports from. None: `src` if it has packages, else the root."""
     tests: tuple[str, ...] | None = None

@@ -5,46 +5,58 @@ No code of the project runs here: an sdist is unpacked, not built.
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import hashlib
 import posixpath
 import re
 import sys
-import tarfile
-import tempfile
-import time
-import tomllib
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from email.parser import BytesHeaderParser
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, Self
 
-from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from collect.benchmarks.base import Environment, Language
-from collect.benchmarks.git_clones import GitFailed, read_commit, repository_name
+from collect.benchmarks.git_clones import (
+    GitFailed,
+    read_commit,
+    read_folder_version,
+    repository_name,
+)
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.running import java_build_outputs
-from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, is_utf_8, read_folder
+from collect.benchmarks.workspace import LEFT_OUT, TreeTooLarge, own_modules, read_folder
 from collect.code.patches import outside
 from collect.errors import ConfigError
 from collect.quantities import first_of
-from collect.store.files import replacing
 from sandbox import SandboxConfig
-from sandbox.bubblewrap import find_interpreter
-from sandbox.environment import cache_folder
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import BUILD_FILES
-from sandbox.packages import packages_folder, pytest_plugins, runner_python
+from sandbox.languages.python import projects
+from sandbox.languages.python.choosing import Chosen, choose_packages
+from sandbox.languages.python.declared import read_declared
+from sandbox.languages.python.interpreters import (
+    ChosenPython,
+    choose_python,
+    minor_of,
+    own_version,
+    required_python,
+)
+from sandbox.languages.python.metadata import own_metadata
+from sandbox.languages.python.own_environment import (
+    RUNNER_NEEDS,
+    OwnEnvironment,
+    editable_paths,
+)
+from sandbox.languages.python.sdists import (
+    ArchiveTooLarge,
+    NoSdist,
+    download_sdist,
+    sha256,
+    unpack_sdist,
+)
+from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 
 
 class ProjectRefused(ConfigError):
@@ -61,11 +73,10 @@ class Source:
     license: str
     """As the project names it; empty if it doesn't."""
     files: Mapping[str, bytes] = field(repr=False)
-    requires: tuple[tuple[str, ...], ...] = ()
-    """Sets of packages as pip requirements, the largest first: the first one that can be installed
-    is used."""
-    notes: tuple[str, ...] = ()
-    """Requirements that were skipped."""
+    release: str = ""
+    """The release that the files are of, as pip's requirement; empty if they are of none."""
+    tagged: str | None = None
+    """The version that the repository's tags give the files."""
 
     @property
     def slug(self) -> str:
@@ -142,9 +153,14 @@ NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
 _LICENSE = re.compile(rb"<license>\s*+<name>([^<]*+)</name>")
 
 
-def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """Separate a project's tests from its code, and install what they need. Raises
-    ProjectRefused."""
+def arrange(
+    project: ProjectConfig,
+    source: Source,
+    sandbox: SandboxConfig,
+    own: OwnEnvironment | None = None,
+) -> Project:
+    """Separate a project's tests from its code, and install what they need, unless the user's own
+    environment has it. Raises ProjectRefused."""
     has_build = any(name in source.files for name in BUILD_FILES)
     if project.language == "java" or (project.language is None and has_build):
         return _arrange_java(project, source)
@@ -155,19 +171,35 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
             "*_test.py); name another version, or its git repository"
         )
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
-    import_paths = project.import_paths or (("src", ".") if in_src else (".",))
-    packages, plugins, notes = _installed(project, source, sandbox)
+    found_paths = (*(("src", ".") if in_src else (".",)), *projects.import_paths(source.files))
+    if own is not None:
+        installed = _found_in(own, project)
+        editable = editable_paths(own, Path(project.folder or "."))
+        found_paths = tuple(dict.fromkeys((*editable, *found_paths)))
+    else:
+        installed = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage. The same are
     # loaded wherever its tests run: by us, by an agent, in a debug session.
     variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if plugins:
-        variables["PYTEST_PLUGINS"] = ",".join(plugins)
+    if installed.plugins:
+        variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
+    environment = Environment(
+        packages=installed.packages,
+        import_paths=project.import_paths or found_paths,
+        variables=variables,
+        python=installed.python.version,
+        interpreter=installed.python.note,
+        folder=None if own is None else str(own.folder),
+        version=source.tagged,
+        missing=installed.missing,
+        notes=installed.notes,
+    )
     return Project(
         source=source,
-        environment=Environment(packages, import_paths, variables),
+        environment=environment,
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
-        notes=notes,
+        notes=environment.deficiencies(),
     )
 
 
@@ -241,257 +273,88 @@ def code_paths(
     return tuple(found)
 
 
-def _installed(
-    project: ProjectConfig, source: Source, sandbox: SandboxConfig
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The packages, the pytest plugins among them, and what could not be installed."""
-    if sandbox.backend != "local":
-        return (), (), ()
-    sets = source.requires if project.packages is None else (project.packages,)
-    python = find_interpreter(sandbox.python or runner_python()).executable
-    refusals = []
-    for packages in dict.fromkeys(sets):
-        try:
-            folder = packages_folder(python, packages) if packages else None
-        except SandboxUnavailable as error:
-            refusals.append(error)
-            continue
-        left_out = [name for name in sets[0] if name not in packages]
-        notes = source.notes if project.packages is None else ()
-        notes += (f"pip can't install: {', '.join(left_out)}",) if left_out else ()
-        return packages, pytest_plugins(folder) if folder else (), notes
-    raise ProjectRefused(f"{project.place}: its packages: {refusals[-1]}") from refusals[-1]
-
-
-# Source distributions from a package index (PEP 503 and 691), kept in the user's cache.
-
-TIMEOUT = 120.0
-"""Seconds to wait for data from the index."""
-MAX_SECONDS = 1800.0
-"""Of one download."""
-
-
-class BoundedDownload:
-    """A progress tracker of pypi-simple that ends a download which is too large or too slow."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._left = max_bytes
-        self._deadline = time.monotonic() + MAX_SECONDS
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def update(self, increment: int) -> None:
-        """Raises ValueError."""
-        self._left -= increment
-        if self._left < 0:
-            raise ValueError("its archive is larger than factory.max_tree_mb allows")
-        if time.monotonic() > self._deadline:
-            raise ValueError(f"its archive did not come within {MAX_SECONDS:.0f} s")
-
-
-def download_sdist(requirement: str, index_url: str, max_mb: int) -> tuple[str, str, Path]:
-    """Download the newest release that the requirement allows and this interpreter can run; returns
-    its name, version and file, whose hash was checked. Raises ProjectRefused."""
-    from pypi_simple import NoSuchProjectError, PyPISimple
-
-    try:
-        wanted = Requirement(requirement)
-    except InvalidRequirement as error:
-        raise ProjectRefused(f"factory.projects: {requirement!r}: {error}") from error
-    python = ".".join(map(str, sys.version_info[:3]))
-    fitting = []
-    try:
-        with PyPISimple(index_url) as client:
-            for package in client.get_project_page(wanted.name, timeout=TIMEOUT).packages:
-                if not package.filename.endswith(".tar.gz"):
-                    continue
-                with suppress(InvalidSpecifier, InvalidVersion):
-                    version = Version(package.version or "")
-                    runs_here = SpecifierSet(package.requires_python or "").contains(python)
-                    is_sdist = package.package_type == "sdist" and not package.is_yanked
-                    if runs_here and is_sdist and wanted.specifier.contains(version):
-                        fitting.append((version, package))
-            if not fitting:
-                raise ProjectRefused(
-                    f"factory.projects: {wanted}: no sdist of it fits Python {python}; name "
-                    "another version, or its git repository"
-                )
-            chosen = max(fitting, key=lambda each: each[0])[1]
-            path = cache_folder() / "sdists" / chosen.filename
-            path.parent.mkdir(parents=True, exist_ok=True)
-            expected = chosen.digests.get("sha256")
-            if not path.is_file() or (expected is not None and _sha256(path) != expected):
-                with replacing(path) as temporary:
-                    limit = BoundedDownload(ARCHIVE_TO_TREE * max_mb * MEGABYTE)
-                    client.download_package(
-                        chosen, temporary, progress=lambda _: limit, timeout=TIMEOUT
-                    )
-    # No network, no permission, no such project, an invalid answer, or a wrong hash.
-    except (OSError, NoSuchProjectError, ValueError) as error:
-        raise ProjectRefused(
-            f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
-            "right, and does factory.index_url name an index that can be reached?"
-        ) from error
-    return wanted.name, str(chosen.version), path
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-# A Python project's metadata: its licence, and what it and its tests need.
-
-TEST_GROUPS = ("test", "tests", "testing", "dev")
-"""Names of extras and of dependency groups (PEP 735) that hold what tests need."""
-NOT_FOR_TESTS = frozenset(
-    {"black", "codecov", "commitizen", "coverage", "coveralls", "docutils", "flake8", "flit-core"}
-    | {"furo", "hatch", "ipdb", "isort", "mypy", "nox", "pip", "pre-commit", "pycodestyle"}
-    | {"pylint", "pyright", "pytest", "pytest-benchmark", "pytest-clarity", "pytest-codspeed"}
-    | {"pytest-cov", "pytest-icdiff", "pytest-mypy", "pytest-pycodestyle", "pytest-sphinx"}
-    | {"pytest-sugar", "pytest-xdist", "ruff", "setuptools", "setuptools-scm", "sphinx", "tox"}
-    | {"tox-uv", "twine", "ty", "wheel"}
-)
-"""Tools that test extras often name but tests do not import. The interpreter already has pytest."""
-FOR_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
-"""Names of requirements files that list run-time dependencies."""
-OWN_PROJECT = re.compile(r"(-e|--editable)?[\s=]*\.(\[[\w,\s-]*\])?$")
-
-
 @dataclass(frozen=True)
-class Metadata:
-    """Fields are empty if unknown."""
+class _Installed:
+    packages: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    """The pytest plugins among them."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What could not be installed, by name, and why."""
+    notes: tuple[str, ...] = ()
+    python: ChosenPython = field(default_factory=ChosenPython)
 
-    license: str = ""
-    requires: tuple[str, ...] = ()
-    test_requires: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Lines of requirements files that were skipped, each with its location."""
 
-
-def read_metadata(files: Mapping[str, bytes]) -> Metadata:
-    """Read PKG-INFO, which sdists have, and pyproject.toml; empty if neither has the data."""
-    told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
+def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> _Installed:
+    """Install what the tests need. Raises ProjectRefused if that is named, and can't be."""
+    if sandbox.backend != "local":
+        return _Installed()
+    chosen_python = _python_of(project, source, sandbox)
+    versioned = sandbox.model_copy(update={"python_version": chosen_python.version})
     try:
-        pyproject = tomllib.loads(files.get("pyproject.toml", b"").decode("utf-8", "replace"))
-    # Also for numbers with thousands of digits, and thousands of brackets.
-    except (ValueError, RecursionError):
-        pyproject = {}
-    project = _table(pyproject, "project")
-    own = _texts(project.get("dependencies"))
-    for extra, requirements in _table(project, "optional-dependencies").items():
-        for requirement in _texts(requirements):
-            name, _, marker = requirement.partition(";")
-            condition = f"({marker.strip()}) and " if marker.strip() else ""
-            own.append(f'{name} ; {condition}extra == "{extra}"')
-    declared = told.get_all("Requires-Dist") or own
-    requires = _needed(declared, "")
-    groups = _table(pyproject, "dependency-groups")
-    of_tests = [name for group in TEST_GROUPS for name in _needed(declared, group)]
-    of_tests = [name for name in of_tests if name not in requires]
-    of_tests += _needed([each for name in TEST_GROUPS for each in _texts(groups.get(name))], "")
-    licenses = (*told.get_all("License-Expression", ()), *told.get_all("License", ()))
-    license_ = next(iter(licenses), "").strip() or project.get("license")
-    return Metadata(
-        # Some projects put the whole licence text here.
-        license=license_.splitlines()[0][:100] if isinstance(license_, str) and license_ else "",
-        requires=requires,
-        test_requires=tuple(dict.fromkeys(of_tests)),
-    )
+        python = interpreter_of(versioned).installer
+        own = own_metadata(source.files, source.tagged, builder_of(versioned))
+        files = {**source.files, **own.distributed}
+        declared = projects.read_needs(files, chosen_python.version)
+        needed = (source.release,) if source.release else declared.requires
+        wanted = tuple(dict.fromkeys((*needed, *declared.test_requires)))
+        chosen = Chosen(project.packages or (), {})
+        if project.packages is None:
+            chosen = choose_packages(python, wanted, declared.constraints)
+        folder = packages_folder(python, chosen.packages) if chosen.packages else None
+    except SandboxUnavailable as error:
+        raise ProjectRefused(f"{project.place}: its packages: {error}") from error
+    left_out = declared.left_out if project.packages is None else ()
+    notes = [f"not installed: {first_of(left_out)}"] if left_out else []
+    notes += [own.note] if own.note else []
+    plugins = pytest_plugins(folder) if folder else ()
+    return _Installed(chosen.packages, plugins, chosen.missing, tuple(notes), chosen_python)
 
 
-def read_requirements(files: Mapping[str, bytes]) -> Metadata:
-    """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
-
-    Only package names with versions are used. Options, URLs and paths could reach anything, so they
-    are skipped. `-r` of a file that is read anyway adds nothing.
-    """
-    of_tests: dict[str, bool] = {}
-    for path in sorted(files):
-        folder, name = posixpath.split(path)
-        words = set(re.split(r"[-_.]", name.lower()))
-        named = folder == "requirements" or (not folder and "requirements" in words)
-        if named and "txt" in words:
-            words -= {"requirements", "txt"}
-            # Others are for something else, such as docs.
-            if not words or words & {*FOR_USE, *TEST_GROUPS, "development"}:
-                of_tests[path] = bool(words & {*TEST_GROUPS, "development"})
-    left_out: list[str] = []
-    found: dict[bool, list[str]] = {False: [], True: []}
-    for path, for_tests in of_tests.items():
-        # PowerShell writes UTF-16 for `pip freeze`.
-        is_utf_16 = files[path].startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        text = files[path].decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
-        for each in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
-            line = re.sub(r"(^|(?<!\s)\s++)#.*$", "", each.strip())
-            # Hashes and other options can follow a requirement.
-            plain = re.sub(r"\s--.*$", "", line)
-            requirement = _requirement(plain)
-            included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
-            inner = posixpath.join(posixpath.dirname(path), included[1]) if included else ""
-            if requirement is not None and requirement.url is None:
-                found[for_tests].append(plain)
-            elif line and not OWN_PROJECT.match(line) and posixpath.normpath(inner) not in of_tests:
-                left_out.append(f"{path}: {line}")
-    return Metadata("", _needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
+def _python_of(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> ChosenPython:
+    """The version for a project, and why, in words."""
+    if sandbox.python is not None:
+        return ChosenPython(None, f"{sandbox.python}, as sandbox.python says")
+    if project.python is not None:
+        return ChosenPython(project.python, f"CPython {project.python}, as benchmark.python says")
+    chosen = choose_python(source.files)
+    because = f", since {chosen.note}" if chosen.note else ""
+    return ChosenPython(chosen.version, f"CPython {chosen.version or own_version()}{because}")
 
 
-def _requirement(text: str) -> Requirement | None:
-    """None if it is not a requirement. Thousands of brackets raise RecursionError."""
-    with suppress(InvalidRequirement, RecursionError):
-        return Requirement(text)
+def _found_in(own: OwnEnvironment, project: ProjectConfig) -> _Installed:
+    """What the user's own environment has, and the packages that the user names besides."""
+    version, pytest = own.version, own.distributions["pytest"]
+    told = f"{own.folder}, with CPython {version} and pytest {pytest}"
+    return _Installed(project.packages or (), python=ChosenPython(minor_of(version), told))
+
+
+def reason_against(files: Mapping[str, bytes], own: OwnEnvironment) -> str | None:
+    """Why a project's tests can't run in the user's own environment; None if they can."""
+    required = required_python(files)
+    if required is not None and not required.allows(own.version):
+        return f"it has Python {own.version}, and the project requires {required.text}"
+    if needed := RUNNER_NEEDS.intersection(own_modules(files, ("src", "lib"))):
+        return f"its pytest needs {min(needed)}, which is the code under test"
+    requires = map(Requirement, read_declared(files, minor_of(own.version)).requires)
+    names = {str(canonicalize_name(each.name)) for each in requires}
+    if lacking := sorted(names - own.distributions.keys()):
+        return f"it lacks {first_of(lacking)}, which the project requires"
     return None
 
 
-def _table(table: Mapping[str, object], key: str) -> Mapping[str, object]:
-    inner = table.get(key)
-    return inner if isinstance(inner, dict) else {}
-
-
-def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
-    """Requirements whose markers hold on this machine with an extra."""
-    found: dict[str, None] = {}
-    for requirement in filter(None, map(_requirement, declared)):
-        left_out = canonicalize_name(requirement.name) in NOT_FOR_TESTS or requirement.url
-        marker, requirement.marker = requirement.marker, None
-        with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-            if not left_out and (marker is None or marker.evaluate({"extra": extra})):
-                found[str(requirement)] = None
-    return tuple(found)
-
-
-ARCHIVE_TO_TREE = 4
-"""An archive may be this many times as large as its files, because of headers and padding."""
+# Where a project comes from.
 
 
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
-        name, version, archive = download_sdist(project.pypi, config.index_url, config.max_tree_mb)
-        files = unpacked(archive, project.place, config.max_tree_mb)
-        metadata = read_metadata(files)
-        # The release: its metadata, entry points, compiled parts and requirements.
-        release = f"{name}=={version}"
-        return Source(
-            name=project.name or name,
-            version=version,
-            origin=f"pypi:{release} sha256:{_sha256(archive)}",
-            license=metadata.license,
-            files=files,
-            requires=((release, *metadata.test_requires), (release,), metadata.requires),
-        )
+        return _fetch_release(project, project.pypi, config)
     try:
         if project.git is not None:
             checkout = read_commit(project.git, project.revision, config.max_tree_mb)
             commit, name = checkout.commit, project.name or repository_name(project.git)
-            return _source(name, commit[:12], f"git:{project.git}@{commit}", checkout.files)
+            origin = f"git:{project.git}@{commit}"
+            return _source(name, commit[:12], origin, checkout.files, checkout.tagged)
         folder = Path(project.folder or ".")
         if not folder.is_dir():
             raise ProjectRefused(f"{folder}: no such folder")
@@ -503,53 +366,51 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     content = b"".join(path.encode() + b"\0" + files[path] + b"\0" for path in sorted(files))
     version = hashlib.sha256(content).hexdigest()[:12]
     name = project.name or folder.resolve().name
-    return _source(name, version, f"folder sha256:{version}", files)
+    return _source(name, version, f"folder sha256:{version}", files, read_folder_version(folder))
 
 
-def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) -> Source:
-    metadata, listed = read_metadata(files), read_requirements(files)
-    needed = metadata.requires or listed.requires
-    for_tests = dict.fromkeys((*needed, *metadata.test_requires, *listed.test_requires))
-    notes = (f"not installed: {first_of(listed.left_out)}",) if listed.left_out else ()
-    requires = (tuple(for_tests), needed)
-    return Source(name, version, origin, metadata.license, files, requires, notes)
+def _source(
+    name: str, version: str, origin: str, files: Mapping[str, bytes], tagged: str | None
+) -> Source:
+    license_ = read_declared(files).license
+    return Source(name, version, origin, license_, files, tagged=tagged)
+
+
+def _fetch_release(project: ProjectConfig, named: str, config: FactoryConfig) -> Source:
+    try:
+        wanted = Requirement(named)
+    except InvalidRequirement as error:
+        raise ProjectRefused(f"factory.projects: {named!r}: {error}") from error
+    python = ".".join(map(str, sys.version_info[:3]))
+    try:
+        sdist = download_sdist(wanted, config.index_url, config.max_tree_mb, python)
+    except NoSdist as error:
+        raise ProjectRefused(
+            f"factory.projects: {error}; is the name right, does factory.index_url name an index "
+            "that can be reached, and does factory.max_tree_mb allow its size? You can name "
+            "another version, or its git repository"
+        ) from error
+    files = unpacked(sdist.path, project.place, config.max_tree_mb)
+    # The release: its metadata, entry points, compiled parts and requirements.
+    release = f"{sdist.name}=={sdist.version}"
+    return Source(
+        name=project.name or sdist.name,
+        version=sdist.version,
+        origin=f"pypi:{release} sha256:{sha256(sdist.path)}",
+        license=read_declared(files).license,
+        files=files,
+        release=release,
+    )
 
 
 def unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
-    """The files in the archive's single top-level folder. Raises ProjectRefused."""
-    files: dict[str, bytes] = {}
-    room = max_mb * MEGABYTE
+    """The project's own files in an archive. Raises ProjectRefused."""
     try:
-        for member, file in _members(path, ARCHIVE_TO_TREE * room):
-            room -= member.size
-            if room < 0:
-                raise TreeTooLarge(path, max_mb)
-            top, _, inner = posixpath.normpath(member.name).partition("/")
-            wanted = inner and top not in ("", "..") and not LEFT_OUT & set(inner.split("/"))
-            if wanted and "\0" not in inner and is_utf_8(inner):
-                files[inner] = file.read()
-    except TreeTooLarge as error:
+        files = unpack_sdist(path, max_mb)
+    except ArchiveTooLarge as error:
         raise ProjectRefused(
-            f"{place}: more than {max_mb} MB of files (factory.max_tree_mb); raise it, or leave "
-            "the project out"
+            f"{place}: {error} (factory.max_tree_mb); raise it, or leave the project out"
         ) from error
-    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise ProjectRefused(
-            f"{place}: {path} is not a whole archive ({error}); remove it"
-        ) from error
-    return files
-
-
-def _members(path: Path, most: int) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """Decompress to a file first: a small archive can be huge, and so can one of its headers, which
-    would be read into memory."""
-    with gzip.open(path) as packed, tempfile.TemporaryFile() as whole:
-        while chunk := packed.read(MEGABYTE):
-            whole.write(chunk)
-            if whole.tell() > most:
-                raise TreeTooLarge(path, most // MEGABYTE)
-        whole.seek(0)
-        with tarfile.open(fileobj=whole, mode="r:") as archive:
-            for member in archive:
-                if file := archive.extractfile(member) if member.isreg() else None:
-                    yield member, file
+    except NoSdist as error:
+        raise ProjectRefused(f"{place}: {error}") from error
+    return {path: data for path, data in files.items() if not LEFT_OUT & set(path.split("/"))}

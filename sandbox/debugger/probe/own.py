@@ -11,15 +11,32 @@ import signal
 import sys
 import threading
 import time
+from importlib.util import find_spec, module_from_spec
 from io import StringIO
 from io import open as open_file
 from json import JSONDecoder, JSONEncoder
 from stat import S_ISREG
+from types import SimpleNamespace
 from typing import Any, Callable
 
 decode, encode_json = JSONDecoder().decode, JSONEncoder(separators=(",", ":")).encode
 read, walk, write, _stat = os.read, os.walk, os.write, os.stat
-basename, join, realpath = os.path.basename, os.path.join, os.path.realpath
+
+
+def _own_paths() -> Any:
+    """`os.path` once more: its functions call each other and those of `os` by name, and a test may
+    replace these too."""
+    spec = find_spec("posixpath")
+    assert spec is not None
+    assert spec.loader is not None
+    paths: Any = module_from_spec(spec)
+    spec.loader.exec_module(paths)
+    paths.os = SimpleNamespace(**vars(os))
+    return paths
+
+
+basename, join = os.path.basename, os.path.join
+realpath: Callable[[str], str] = _own_paths().realpath
 get_ident, sleep = threading.get_ident, time.sleep
 monotonic = time.monotonic
 

@@ -450,6 +450,27 @@ def test_no_verdict_is_forged(forgery: str) -> None:
     assert made.tampered is not None or statuses != {TestStatus.PASSED}
 
 
+@pytest.mark.parametrize("forgery", chosen(FORGERIES, QUICK_FORGERIES[:1]))
+def test_no_verdict_is_forged_by_a_plugin_of_the_projects_own(forgery: str) -> None:
+    """pytest loads it before all else of the project."""
+    named = '[project]\nname = "totals"\nversion = "1"\n'
+    named += '[project.entry-points.pytest11]\ntotals = "totals"\n'
+    bug = replace(BUG, files={**BUG.files, "pyproject.toml": named.encode()})
+    made = verdict({"src/totals.py": f"{BUGGY}\n{FORGERIES[forgery]}"}, bug)
+    assert not made.resolved
+    statuses = {test.after for test in made.tests}
+    assert made.tampered is not None or statuses != {TestStatus.PASSED}
+
+
+def test_a_project_with_a_plugin_of_its_own_is_resolved() -> None:
+    named = '[project]\nname = "totals"\nversion = "1"\n'
+    named += '[project.entry-points.pytest11]\ntotals = "plugin"\n'
+    fixture = "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef own():\n    import totals\n"
+    more = {"pyproject.toml": named.encode(), "src/plugin.py": fixture.encode()}
+    made = verdict({"src/totals.py": CORRECT}, replace(BUG, files={**BUG.files, **more}))
+    assert (made.resolved, made.tampered, made.unchecked) == (True, None, ())
+
+
 # What each twin must do, by its source: fail with a word, or pass.
 TELL_TWINS_APART = """
 import re

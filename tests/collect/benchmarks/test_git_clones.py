@@ -18,6 +18,7 @@ from collect.benchmarks.git_clones import (
     is_git_url,
     read_commit,
     read_folder_commit,
+    read_folder_version,
     repository_name,
 )
 from collect.benchmarks.workspace import TreeTooLarge
@@ -47,6 +48,36 @@ def test_commits_branches_and_tags_are_read(repository: Repository) -> None:
         assert (tree.commit, tree.files["code.py"], tree.files["tests.py"]) == (first, b"1", b"1")
     assert read_commit(repository.url, "trunk").commit == second
     assert read_commit(str(repository.folder)).commit == second
+
+
+def test_tags_tell_the_version(repository: Repository) -> None:
+    repository.commit(code="1")
+    assert read_folder_version(repository.folder) is None
+    for tag, at_tag, after in (
+        ("v1.2.3", "1.2.3", "1.2.4.dev1"),
+        ("shop-2.0", "2.0", "2.1.dev1"),
+        ("release_3.0.0rc1", "3.0.0rc1", "3.0.1.dev1"),
+    ):
+        repository.git("tag", tag)
+        assert read_folder_version(repository.folder) == at_tag
+        assert read_commit(repository.url).tagged == at_tag
+        commit = repository.commit(code=tag)
+        assert read_folder_version(repository.folder) == after
+        assert read_folder_commit(repository.folder, commit, 1).tagged == after
+    repository.git("tag", "-f", "nightly-9-of-may")
+    assert read_folder_version(repository.folder) is None
+
+
+def test_no_program_of_a_repository_runs_for_its_version(repository: Repository) -> None:
+    repository.commit(code="1")
+    repository.git("tag", "v1.0")
+    marker = repository.folder.parent / "ran"
+    for setting in ("core.fsmonitor", "core.sshCommand", "core.pager", "alias.describe"):
+        repository.git("config", setting, f"!touch {marker}")
+    assert read_folder_version(repository.folder) == "1.0"
+    (repository.folder / ".git" / "commondir").write_text("/elsewhere\n")
+    assert read_folder_version(repository.folder) is None
+    assert not marker.exists()
 
 
 def test_a_known_commit_needs_no_repository(repository: Repository) -> None:

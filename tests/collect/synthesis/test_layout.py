@@ -80,7 +80,9 @@ def test_packages_that_pip_does_not_find_are_told(
     groups = '[dependency-groups]\ntest = ["no-such-package"]\n'
     project = arranged(tmp_path / "b", {**files, "pyproject.toml": groups})
     assert project.environment.packages == ()
-    assert project.notes == ("pip can't install: no-such-package",)
+    why = "No matching distribution found for no-such-package"
+    assert project.environment.missing == {"no-such-package": why}
+    assert project.notes == (f"no-such-package is not installed: {why}",)
 
 
 def wheel(folder: Path) -> None:

@@ -77,11 +77,7 @@ def test_a_release_comes_from_the_index(index: str) -> None:
     assert (source.name, source.version, source.license) == ("shop", "1.1", "MIT")
     assert source.origin.startswith("pypi:shop==1.1 sha256:")
     assert source.files.keys() == {*FILES, "PKG-INFO"}
-    assert source.requires == (
-        ("shop==1.1", "freezegun>=1"),
-        ("shop==1.1",),
-        ("attrs>=20",),
-    )
+    assert source.release == "shop==1.1"
 
 
 def test_a_version_can_be_asked_for(index: str) -> None:
@@ -119,7 +115,7 @@ def test_a_release_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         config = FactoryConfig(
             index_url=f"http://127.0.0.1:{server.server_address[1]}", max_tree_mb=1
         )
-        with pytest.raises(ProjectRefused, match=r"archive is larger than factory\.max_tree_mb"):
+        with pytest.raises(ProjectRefused, match=r"archive is larger .*factory\.max_tree_mb"):
             fetch(ProjectConfig(pypi="shop"), config)
         server.shutdown()
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]

@@ -55,6 +55,18 @@ def test_a_line_names_a_git_url_and_a_commit(tmp_path: Path) -> None:
     assert (bug.repository, bug.commit) == ("shop", first)
 
 
+def test_the_projects_version_is_that_of_its_tags_or_of_the_line(tmp_path: Path) -> None:
+    repository = Repository(write_project(tmp_path / "shop"))
+    repository.commit()
+    repository.git("tag", "v1.2")
+    (of_tags,) = benchmark(tmp_path, repository=repository.url).instances()
+    (of_line,) = benchmark(tmp_path, repository="shop", version="3.0").instances()
+    (unknown,) = benchmark(tmp_path, repository="shop").instances()
+    versions = [bug.environment.version for bug in (of_tags, of_line, unknown)]
+    assert versions == ["1.2", "3.0", None]
+    assert of_line.hash != unknown.hash
+
+
 def test_what_can_not_be_had_names_the_bug(tmp_path: Path) -> None:
     nowhere = benchmark(tmp_path, repository=f"file://{tmp_path}/nowhere")
     with pytest.raises(ConfigError, match=r"bugs\.jsonl: shop-1: repository: no such folder"):
