@@ -169,10 +169,10 @@ class LiveRepository:
         reason = environment.missing.get(package, "")
         because = f", since {package} could not be installed ({reason})" if reason else ""
         return (
-            f"\n\nThe sandbox has no module {missing[1]}{because}: the setting "
-            "collect.benchmark.packages names what the tests need installed, and collect.benchmark.import_paths the "
-            "repository's own folders to import from. Who runs this server can set them, and "
-            "`debug_environment` sets packages for your own starts."
+            f"\n\nThe sandbox has no module {missing[1]}{because}: `debug_environment` sets "
+            "packages for your next starts; who runs this server can set "
+            "collect.benchmark.packages, and with collect.benchmark.import_paths the repository's "
+            "own folders to import from."
         )
 
     def cases(self, sandbox: Sandbox, files: Mapping[str, bytes], test: str) -> str:

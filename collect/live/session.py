@@ -479,7 +479,7 @@ class LiveSession:
 
     def _answered(self, log: ConversationLog, instance: Instance, cases: str) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")
-        notes = self._place.repository.import_hint(seen) + cases
+        notes = self._place.repository.import_hint(seen, instance.environment) + cases
         if changed := self._place.repository.changed_since(instance.files):
             notes += (
                 f"\n\n{first_of(changed)} changed meanwhile: the answer is about the files before."
