@@ -331,7 +331,8 @@ def _found_in(own: OwnEnvironment, project: ProjectConfig) -> _Installed:
 def reason_against(files: Mapping[str, bytes], own: OwnEnvironment) -> str | None:
     """Why a project's tests can't run in the user's own environment; None if they can."""
     required = required_python(files)
-    if required is not None and not required.allows(own.version):
+    # Classifiers list only versions that the project was tried with.
+    if required is not None and required.specifier and not required.allows(own.version):
         return f"it has Python {own.version}, and the project requires {required.text}"
     if needed := RUNNER_NEEDS.intersection(own_modules(files, ("src", "lib"))):
         return f"its pytest needs {min(needed)}, which is the code under test"

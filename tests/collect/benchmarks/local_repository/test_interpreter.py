@@ -172,3 +172,9 @@ def test_the_pytest_that_a_project_asks_for_is_installed() -> None:
     # StepInto's own one does.
     assert needed("pytest>=7") == ()
     assert needed("pytest @ https://example.org/pytest.whl") == ()
+
+
+def test_classifiers_do_not_speak_against_the_users_environment(folder: Path) -> None:
+    listed = 'classifiers = ["Programming Language :: Python :: 3.8"]\n'
+    (folder / "pyproject.toml").write_text(FILES["pyproject.toml"] + listed)
+    assert looked_at(folder).environment.folder == str(folder / ".venv")
