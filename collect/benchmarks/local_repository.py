@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -45,6 +45,8 @@ from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
+from sandbox.languages.python.pytest_options import ADDOPTS, Option, is_among, read_words
+from sandbox.languages.python.targets import RUNNERS, command_words
 
 logger = logging.getLogger(__name__)
 SHOWN_OUTPUT = 1500
@@ -169,11 +171,10 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
             "run"
         )
     try:
-        words = shlex.split(command)
-        program = posixpath.basename(words[0]) if words else ""
-        if program.startswith("python") and words[1:2] == ["-m"]:
-            words = words[2:]
-        if words[:1] != ["pytest"]:
+        words = command_words(command)
+        if words[:1] == ["-m"]:
+            words = words[1:]
+        if not words or words[0] not in RUNNERS:
             raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
         if java:
             raise ValueError(
@@ -200,14 +201,20 @@ def _java(instance: Instance) -> Suite:
 
 
 def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
-    paths, options = [], []
-    for before, word in pairwise(["", *words]):
-        if _is_there(word.partition("::")[0], instance.files):
+    paths: list[str] = []
+    options: list[str] = []
+    left_out: list[str] = []
+    for word in read_words(words, partial(is_among, instance.files)):
+        if isinstance(word, Option):
+            (left_out if word.breaks_session else options).extend(word.words)
+        elif is_among(instance.files, word):
             paths.append(word.rstrip("/"))
-        elif word.startswith("-") or (before.startswith("-") and "=" not in before):
-            options.append(word)
         else:
             raise ValueError(f"{word} is no file, folder or test of {instance.repository}")
+    if left_out:
+        logger.warning(
+            f"benchmark.test_command: left out, as it breaks a run: {first_of(left_out)}"
+        )
     known = tuple(find_test_paths(instance.files))
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
@@ -217,11 +224,6 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
         )
     every = tuple(dict.fromkeys((*known, *own)))
     return PytestSuite(tuple(paths) or known, every, tuple(options))
-
-
-def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
-    folder = path.rstrip("/")
-    return path in (".", "./") or path in files or any(f.startswith(f"{folder}/") for f in files)
 
 
 # The problem statement for a repository with failing tests, if the user gives none.
@@ -304,9 +306,6 @@ def _advice(instance: Instance) -> str:
 def _missing_advice(instance: Instance, printed: str) -> str:
     """What to do if a module is missing."""
     return f"; {_advice(instance)}" if "ModuleNotFoundError" in printed else ""
-
-
-ADDOPTS = "PYTEST_ADDOPTS"
 
 
 @dataclass(frozen=True)
@@ -403,7 +402,9 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         # The variables for pytest, the command's options, and last the user's variables.
         needed = environment.variables
         options = (needed.get(ADDOPTS, ""), shlex.join(suite.options), own.get(ADDOPTS, ""))
-        variables = {**needed, **own, ADDOPTS: " ".join(filter(None, options))}
+        variables = {**needed, **own}
+        if any(options):
+            variables[ADDOPTS] = " ".join(filter(None, options))
         return replace(environment, variables=variables)
 
     def _find(self, suite: Suite, instance: Instance) -> FoundTests:

@@ -22,6 +22,7 @@ from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.languages.python.pytest_options import with_project_options
 from sandbox.packages import packages_folder, pytest_plugins, runner_python
 from sandbox.shell import capture, scratch_folder
 
@@ -44,6 +45,8 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
             if plugins := pytest_plugins(folder):
                 variables["PYTEST_PLUGINS"] = ",".join(plugins)
         variables |= configured.environment
+        tests = (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
+        variables = with_project_options(variables, instance.files, tests)
         configured = configured.model_copy(update={"environment": variables})
     return open_sandbox(configured, instance.image, instance.image_workspace)
 

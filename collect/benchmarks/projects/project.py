@@ -157,9 +157,8 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
     import_paths = project.import_paths or (("src", ".") if in_src else (".",))
     packages, plugins, notes = _installed(project, source, sandbox)
-    # A project's own options may need plugins that are not loaded, such as coverage. The same are
-    # loaded wherever its tests run: by us, by an agent, in a debug session.
-    variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    # The same plugins are loaded wherever its tests run: by us, by an agent, in a debug session.
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if plugins:
         variables["PYTEST_PLUGINS"] = ",".join(plugins)
     return Project(

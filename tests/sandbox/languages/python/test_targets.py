@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from sandbox.debugger.python_session import TargetError, parse_target
+from sandbox.languages.python.targets import TargetError, parse_target
 
 READ = {
     "tests/test_a.py::test_b": ("pytest", ("tests/test_a.py::test_b",)),
@@ -53,7 +53,7 @@ READ = {
 @pytest.mark.parametrize("text", READ)
 def test_targets(text: str) -> None:
     target = parse_target(text)
-    assert (target.kind, target.names) == READ[text]
+    assert (target.kind, (*target.names, *target.options)) == READ[text]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What the sandbox knows of each language."""

@@ -1,0 +1,1 @@
+"""Python projects: their interpreter and their environment."""
