@@ -35,9 +35,9 @@ from collect.benchmarks.projects.project import (
 )
 from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
-from collect.benchmarks.workspace import open_instance_sandbox
+from collect.benchmarks.workspace import open_instance_sandbox, own_modules
 from collect.errors import ConfigError, the_nearest
-from collect.quantities import first_of
+from collect.quantities import counted, first_of
 from collect.store.files import StrictRecord, write_text
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Debugger, DebugLimits, Launch, open_debugger
@@ -45,7 +45,13 @@ from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
-from sandbox.languages.python.pytest_options import ADDOPTS, Option, is_among, read_words
+from sandbox.languages.python.pytest_options import (
+    ADDOPTS,
+    Option,
+    is_among,
+    read_project_options,
+    read_words,
+)
 from sandbox.languages.python.targets import RUNNERS, command_words
 
 logger = logging.getLogger(__name__)
@@ -308,6 +314,20 @@ def _missing_advice(instance: Instance, printed: str) -> str:
     return f"; {_advice(instance)}" if "ModuleNotFoundError" in printed else ""
 
 
+NO_MODULE = re.compile(r"No module named '(\w+)")
+
+
+def lacks_something(reason: Reason, own: Iterable[str]) -> bool:
+    """Whether a test fails since a package, its metadata or a fixture is missing, rather than by a
+    bug. `own` are the repository's modules: a fix may add one."""
+    if reason.type in ("PackageNotFoundError", "FixtureLookupError"):
+        return True
+    missing = NO_MODULE.search(reason.message)
+    if reason.type != "ModuleNotFoundError" or missing is None:
+        return False
+    return missing[1] not in {name.partition(".")[0] for name in own}
+
+
 @dataclass(frozen=True)
 class Repository:
     """A repository's files, and how its tests are run."""
@@ -417,6 +437,8 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         with suppress(FileNotFoundError, ValidationError):
             return FoundTests.model_validate_json(path.read_bytes())
         logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
+        if note := read_project_options(instance.files, instance.test_paths).note:
+            logger.warning(f"{instance.repository}: not used here, of the {note}")
         with open_instance_sandbox(self.sandbox, instance) as sandbox:
             sandbox.write_files(instance.files)
             run = suite.run_all(sandbox, self.test_timeout)
@@ -439,6 +461,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
                 f"{name}: every test fails to import what it needs: {reasons[0].message}; "
                 f"{_advice(instance)}"
             )
+        failing = self._of_bugs(instance, failing, run)
         if run.cut_short is not None:
             logger.warning(f"{name}: {run.cut_short}")
         if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
@@ -453,6 +476,29 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             )
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
+
+    def _of_bugs(
+        self, instance: Instance, failing: Sequence[str], run: SuiteRun
+    ) -> tuple[str, ...]:
+        """The failing tests without those that lack something here, unless the user names them.
+        Raises ConfigError if no others fail."""
+        if self.config.fail_to_pass:
+            return tuple(failing)
+        own = own_modules(instance.files, instance.environment.import_paths)
+        lacking = {
+            test: run.reasons[test].message
+            for test in failing
+            if test in run.reasons and lacks_something(run.reasons[test], own)
+        }
+        rest = tuple(test for test in failing if test not in lacking)
+        if lacking:
+            test, message = next(iter(lacking.items()))
+            told = f"{counted(len(lacking), 'test')} lack what they need here, such as {test}: "
+            told += f"{message.strip()}; {_advice(instance)}"
+            if not rest:
+                raise ConfigError(f"{instance.repository}: no bug is to be seen: {told}")
+            logger.warning(f"{instance.repository}: left out: {told}")
+        return rest
 
     def _require_failing(self, name: str, test: str, run: SuiteRun) -> None:
         status = run.statuses.get(test, TestStatus.MISSING)

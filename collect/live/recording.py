@@ -64,6 +64,7 @@ class Recording:
     def keep(self, name: str, test: str, repository: LiveRepository) -> tuple[Instance, int]:
         """Keep the repository as it is now as a bug of the run, and number it."""
         now = repository.now()
+        deciding = self._deciding(repository, now, self.tests or (test,))
         content = b"".join(path.encode() + b"\0" + data for path, data in now.files.items())
         tree = f"{now.repository}-{hashlib.sha256(content).hexdigest()[:12]}"
         with self._lock:
@@ -79,7 +80,7 @@ class Recording:
                 project=now.repository,
                 language=now.language,
                 problem_statement=f"{name} asked about `{test}`.",
-                fail_to_pass=self.tests or (test,),
+                fail_to_pass=deciding,
                 test_paths=now.test_paths,
                 packages=now.environment.packages,
                 import_paths=now.environment.import_paths,
@@ -89,6 +90,16 @@ class Recording:
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
             return next(each for each in benchmark.instances() if each.id == bug.id), number
+
+    def _deciding(
+        self, repository: LiveRepository, now: Instance, tests: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The node ids of these tests: a verdict is about each case of a parametrised one."""
+        if all("[" in test or "#" in test for test in tests):
+            return tuple(tests)
+        with open_instance_sandbox(repository.sandbox, now) as sandbox:
+            repository.prepare(sandbox, now.files)
+            return repository.expanded(sandbox, tests)
 
 
 @dataclass
@@ -142,7 +153,8 @@ class ClientRecord:
         bug, now = self._spec.instance, repository.now()
         old, new = (outside(files, bug.test_paths) for files in (bug.files, now.files))
         self._trace.patch = diff_trees(old, new, MAX_PATCH_LINES)
-        if tests := self.recording.tests:
+        if self.recording.tests:
+            tests = bug.fail_to_pass
             before, after = (_results(repository, bug, files) for files in (bug.files, now.files))
             statuses = [(before.statuses[test], after.statuses[test]) for test in tests]
             # If none failed, there was nothing to resolve.

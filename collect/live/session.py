@@ -40,6 +40,7 @@ from sandbox import Sandbox
 from sandbox.debugger import Action, Debugger, State, open_debugger
 from sandbox.debugger.session import LAUNCH_ERRORS
 from sandbox.errors import DebuggerError, SandboxError
+from sandbox.languages.python.pytest_options import read_project_options
 
 if TYPE_CHECKING:
     from collect.live.recording import ClientRecord
@@ -214,6 +215,8 @@ class LiveSession:
         self._open: _Open | None = None
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
+        self._told: set[str] = set()
+        """Notes that are told once."""
         self._closed, self._lock = False, threading.Lock()
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
@@ -308,7 +311,9 @@ class LiveSession:
             return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
         instance = repository.now()
         with ExitStack() as undo:
-            sandbox = undo.enter_context(open_instance_sandbox(repository.sandbox, instance))
+            # pytest's settings may depend on the folder of the test.
+            asked = replace(instance, fail_to_pass=(test,))
+            sandbox = undo.enter_context(open_instance_sandbox(repository.sandbox, asked))
             ongoing.owns(sandbox)
             repository.prepare(sandbox, instance.files)
             limits = self._place.runtime.agents.debugger
@@ -327,10 +332,19 @@ class LiveSession:
                 self._open = started
                 ongoing.gives_up(sandbox)
                 undo.pop_all()
+        text += self._options_note(asked)
         if earlier is not None:
             earlier.close()
             text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
         return replace(reply, text=text)
+
+    def _options_note(self, asked: Instance) -> str:
+        """Which of the project's pytest options don't apply; a client is told once."""
+        note = read_project_options(asked.files, asked.fail_to_pass).note
+        if not note or note in self._told:
+            return ""
+        self._told.add(note)
+        return f"\n\nNot used here, of the {note}."
 
     def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
         """Restart on the files as they are now: neither as the program left them, nor as the user
@@ -373,7 +387,8 @@ class LiveSession:
         instance, player = repository.now(), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
-        with open_instance_sandbox(repository.sandbox, instance) as sandbox:
+        asked = replace(instance, fail_to_pass=(arguments.test,))
+        with open_instance_sandbox(repository.sandbox, asked) as sandbox:
             ongoing.owns(sandbox)
             repository.prepare(sandbox, instance.files)
             context = RolloutContext(

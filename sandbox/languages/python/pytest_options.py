@@ -216,7 +216,7 @@ class ProjectOptions:
         """What to tell a user of the options that were left out; empty if there are none."""
         if not self.left_out:
             return ""
-        return f"pytest options of {self.file} that don't apply here: {', '.join(self.left_out)}"
+        return f"pytest options in {self.file}: {', '.join(self.left_out)}"
 
 
 def read_project_options(files: Mapping[str, bytes], tests: Iterable[str]) -> ProjectOptions:
