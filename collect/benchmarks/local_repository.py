@@ -37,7 +37,7 @@ from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, 
 from collect.benchmarks.running import StoredBenchmark, run_tests
 from collect.benchmarks.workspace import open_instance_sandbox, own_modules
 from collect.errors import ConfigError, the_nearest
-from collect.quantities import counted, first_of
+from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Debugger, DebugLimits, Launch, open_debugger
@@ -211,16 +211,16 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
     options: list[str] = []
     left_out: list[str] = []
     for word in read_words(words, partial(is_among, instance.files)):
-        if isinstance(word, Option):
-            (left_out if word.breaks_session else options).extend(word.words)
+        if isinstance(word, Option) and word.breaks_session:
+            left_out.append(" ".join(word.words))
+        elif isinstance(word, Option):
+            options += word.words
         elif is_among(instance.files, word):
             paths.append(word.rstrip("/"))
         else:
             raise ValueError(f"{word} is no file, folder or test of {instance.repository}")
     if left_out:
-        logger.warning(
-            f"benchmark.test_command: left out, as it breaks a run: {first_of(left_out)}"
-        )
+        logger.warning(f"benchmark.test_command: not used here: {', '.join(left_out)}")
     known = tuple(find_test_paths(instance.files))
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
@@ -493,8 +493,9 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         rest = tuple(test for test in failing if test not in lacking)
         if lacking:
             test, message = next(iter(lacking.items()))
-            told = f"{counted(len(lacking), 'test')} lack what they need here, such as {test}: "
-            told += f"{message.strip()}; {_advice(instance)}"
+            many = f"{len(lacking)} tests lack what they need"
+            told = "1 test lacks what it needs" if len(lacking) == 1 else many
+            told += f" here, such as {test}: {message.strip()}; {_advice(instance)}"
             if not rest:
                 raise ConfigError(f"{instance.repository}: no bug is to be seen: {told}")
             logger.warning(f"{instance.repository}: left out: {told}")
@@ -554,7 +555,8 @@ def open_session(
     java = "#" in test and "::" not in test
     benchmark = LocalRepositoryBenchmark(str(place), config, sandbox, test_timeout=0.0, java=java)
     instance = benchmark.installed(benchmark.look())
-    with open_instance_sandbox(sandbox, instance) as opened:
+    # pytest's settings may depend on the folder of the test.
+    with open_instance_sandbox(sandbox, replace(instance, fail_to_pass=(test,))) as opened:
         benchmark.prepare(instance, opened)
         with closing(open_debugger(instance.language, opened, limits)) as debugger:
             stop = debugger.start(Launch(test))
