@@ -94,7 +94,8 @@ def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Ite
     `perform_collect` would create lack the conftest's fixtures."""
     modules: dict[Any, pytest.Module] = {}
     for item in session.items:
-        module = item.getparent(pytest.Module)
+        # A doctest's module collects no functions.
+        module = item.getparent(pytest.Module) if isinstance(item, pytest.Function) else None
         if module is not None and module.parent is not None:
             modules[module.path.parent] = module
     items: list[pytest.Item] = []

@@ -38,6 +38,9 @@ def cause_of(error: Any) -> BaseException:
     if type(error).__name__ == "ConftestImportFailure":
         # pytest 8 has the first, earlier ones the second.
         cause = error.cause if hasattr(error, "cause") else error.excinfo[1]
+    elif type(error).__name__ == "PluggyTeardownRaisedWarning":
+        # With `filterwarnings = error`, of pytest's own hooks before version 8.
+        cause = cause_of(error.__context__) if error.__context__ is not None else None
     elif type(error).__name__ != "CollectError":
         cause = None
     return cause if cause is not None else error

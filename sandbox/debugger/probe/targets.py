@@ -284,6 +284,7 @@ def run_pytest(target: Target) -> object:
         raise Refusal(why(error, target.session.workspace)) from None
     finally:
         sys.stderr = stderr
+        plugin.devnull.close()
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise pytest_explanation(target, code, plugin)
     target.say_passed(plugin.passed)
@@ -460,8 +461,9 @@ def outcome(report: Any) -> str:
 def plugin_for(target: Target, pytest: Any) -> Plugin:
     """The hooks in order; without decorators, since pytest is the program's and imported late."""
     pytest.hookimpl(trylast=True)(Plugin.pytest_configure)
-    pytest.hookimpl(hookwrapper=True)(Plugin.pytest_cmdline_parse)
-    pytest.hookimpl(hookwrapper=True)(Plugin.pytest_cmdline_main)
+    # Inside pytest's own, of which pluggy would print that they let an exception pass.
+    pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_parse)
+    pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_main)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)

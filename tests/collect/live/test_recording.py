@@ -157,6 +157,43 @@ def test_a_recording_inside_the_repository_is_no_part_of_it(repo: Path) -> None:
     assert not (tree / "runs").exists()
 
 
+CASES = """\
+import pytest
+
+from shop.cart import total
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_each(n):
+    assert total([n], 2) == 4
+
+
+def test_other():
+    assert total([], 1) == 0
+"""
+
+
+@pytest.mark.parametrize("test", ["tests/test_cart.py::test_each", "pytest tests -k each -x"])
+def test_a_verdict_is_about_each_case_of_a_test(repo: Path, tmp_path: Path, test: str) -> None:
+    (repo / "tests/test_cart.py").write_text(CASES)
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_start_session", test="tests/test_cart.py::test_each[1]")
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "4 if prices else 0"))
+
+    live = recorded(repo, tmp_path / "live", "--test", test)
+    with_client(live, work)
+    ended(live)
+    (rollout,) = RunStore(tmp_path / "live").read_rollouts()
+    assert rollout.resolved
+    assert [(each.name, each.before, each.after) for each in rollout.tests] == [
+        ("tests/test_cart.py::test_each[1]", "failed", "passed"),
+        ("tests/test_cart.py::test_each[2]", "passed", "passed"),
+    ]
+    (bug,) = LocalBenchmark(tmp_path / "live").instances()
+    assert bug.fail_to_pass == tuple(each.name for each in rollout.tests)
+
+
 def test_a_recording_goes_on_after_a_kill_while_it_is_written(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

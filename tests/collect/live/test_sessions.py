@@ -256,6 +256,17 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
     with_client(live(repo), work)
 
 
+def test_options_of_the_project_that_do_not_apply_are_told_once(repo: Path) -> None:
+    (repo / "pytest.ini").write_text("[pytest]\naddopts = -n 4 --cov=shop -p no:doctest\n")
+    note = "Not used here, of the pytest options in pytest.ini: -n 4, --cov=shop."
+
+    async def work(client: Client) -> None:
+        assert (await said(client, START, test=TEST)).count(note) == 1
+        assert note not in await said(client, START, test=TEST)
+
+    with_client(live(repo), work)
+
+
 def test_a_cancelled_run_is_interrupted_and_the_debug_session_goes_on(repo: Path) -> None:
     async def work(client: Client) -> None:
         await said(client, START, test=FOREVER)

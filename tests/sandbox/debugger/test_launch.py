@@ -216,8 +216,8 @@ def test_a_runner_that_can_not_start_is_told(one: Workbench) -> None:
     one.write({"conftest.py": "import nowhere_to_be_found\n"})
     event = one.debugger.start(Launch("tests/test_cart.py::test_total"))
     assert event.error_kind is ErrorKind.LAUNCH_FAILED
-    assert "before it looked for tests" in (event.error or "")
-    assert "nowhere_to_be_found" in event.output
+    assert "No module named 'nowhere_to_be_found'" in (event.error or "")
+    assert event.output == ""
 
 
 def test_a_broken_import_is_told(one: Workbench) -> None:
@@ -228,8 +228,9 @@ def test_a_broken_import_is_told(one: Workbench) -> None:
     assert "nowhere_to_be_found" in message
     one.write({"shop/cart.py": "def total(:\n"})
     message = failure(one, "tests/test_cart.py::test_total")
-    assert message.splitlines()[0].startswith("tests/test_cart.py:"), "the program's frames alone"
-    assert "SyntaxError" in message
+    cause, *frames = message.splitlines()
+    assert cause.startswith("SyntaxError: ")
+    assert frames == ["  at tests/test_cart.py:3: from shop.cart import Cart"]
     one.write({"tests/test_cart.py": "def test_total(:\n"})
     assert "SyntaxError" in failure(one, "tests/test_cart.py::test_total")
 
