@@ -186,6 +186,7 @@ FILES = (
     ("setup.cfg", ("tool:pytest",)),
 )
 """Where pytest looks for its settings in a folder, in this order, and below which name."""
+MAX_WORDS = 1_000
 STRICT_SETTINGS = frozenset({"strict", "strict_config", "strict_markers"})
 _LENIENT = ("-o", "strict_config=false", "-o", "strict_markers=false")
 _TOLERANT = ("-W", "ignore:Unknown config option", "-W", "ignore:Unknown pytest.mark")
@@ -239,8 +240,7 @@ def _folders_of(files: Mapping[str, bytes], tests: Iterable[str]) -> Iterator[st
         folders.append(posixpath.dirname(path) if path in files else path)
     relative = [folder for folder in folders if not folder.startswith(("/", ".."))]
     starts = [posixpath.commonpath(relative or ["."]), *relative]
-    for start in dict.fromkeys(starts):
-        yield from _upwards(start)
+    yield from dict.fromkeys(folder for start in starts for folder in _upwards(start))
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -302,13 +302,13 @@ def is_among(files: Iterable[str], place: str) -> bool:
 
 
 def _words(value: object) -> list[str]:
-    """The words of a setting: a list, or a text as in a shell. pytest refuses others."""
-    if not isinstance(value, str):
-        return _texts(value)
+    """The words of a setting: a list, or a text as in a shell. pytest refuses others, and nobody
+    writes so many that it would take long to look for them among the files."""
     try:
-        return shlex.split(value)
+        words = shlex.split(value) if isinstance(value, str) else _texts(value)
     except ValueError:
         return []
+    return words if len(words) <= MAX_WORDS else []
 
 
 def _texts(value: object) -> list[str]:
