@@ -59,6 +59,12 @@ SHOWN_OUTPUT = 1500
 """Characters from the end of a run's output that a message or problem statement shows."""
 
 
+CAUSE = re.compile(
+    r"^(?:INTERNALERROR> (?!Traceback)|E {3}|ERROR: |\S{1,100}: error: )(\S.*)$", re.MULTILINE
+)
+"""A line of pytest's with an error that ended it, or that kept it from importing a file."""
+
+
 @dataclass(frozen=True)
 class SuiteRun(TestResults):
     """The results of all tests, in run order, and why they failed."""
@@ -74,6 +80,14 @@ class SuiteRun(TestResults):
     @property
     def end(self) -> str:
         return self.output.strip()[-SHOWN_OUTPUT:]
+
+    @property
+    def causes(self) -> str:
+        """Why pytest ran no test, as it says itself, or the end of what was printed."""
+        lines = dict.fromkeys(found[1] for found in CAUSE.finditer(self.output))
+        if not lines:
+            return f"The end of what was printed:\n{self.end}"
+        return "pytest says:\n" + "\n".join(lines)[:SHOWN_OUTPUT]
 
 
 @dataclass(frozen=True)
@@ -513,7 +527,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
     def _require_end(self, instance: Instance, run: SuiteRun) -> None:
         """Raises ConfigError if the tests did not all run, or none of them fails."""
         passing, failing = run.of(TestStatus.PASSED), run.of(TestStatus.FAILED)
-        printed = f"The end of what was printed:\n{run.end}"
+        printed = run.causes
         if run.timed_out:
             told = (
                 f"its tests did not end in benchmark.test_timeout ({self.test_timeout:g} s): raise "
@@ -532,7 +546,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             told = f"not one test can be loaded ({first_of(run.unloaded)}); "
             told += f"{_advice(instance)}. {printed}"
         else:
-            told = f"not one test ran to its end{_missing_advice(instance, run.end)}. {printed}"
+            told = f"not one test ran to its end{_missing_advice(instance, printed)}. {printed}"
         raise ConfigError(f"{instance.repository}: {told}")
 
 

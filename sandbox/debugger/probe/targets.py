@@ -15,7 +15,7 @@ from .problems import listed, why
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
-from .workspace import Workspace, find_file, find_tests, near_tests
+from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
 
 class Target:
@@ -238,8 +238,15 @@ def stopping_result(base: type, target: Target) -> Any:
 
 
 def run_name(target: Target) -> object:
-    """Run a bare name: the one test function or class that has it."""
+    """Run a bare name: the one test function or class that has it; or a dotted one, with pytest
+    if its file is one of pytest's."""
     name = target.names[0]
+    if "." in name:
+        node = node_of(target.session.workspace, name)
+        if node is None or not has_pytest():
+            return run_unittest(target)
+        target.names = [node]
+        return run_pytest(target)
     found = find_tests(target.session.workspace, name)
     if not found:
         raise NoSuchTest(f"there is no test {name}" + target.near_tests())
@@ -247,6 +254,22 @@ def run_name(target: Target) -> object:
         raise NoSuchTest("there are several tests {}: {}".format(name, ", ".join(found[:8])))
     target.names = found
     return run_pytest(target)
+
+
+def node_of(workspace: Workspace, dotted: str) -> str | None:
+    """The node id of `tests.test_cart.CartTest.test_total`; None if no test file has it."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        path = os.path.join(workspace.root, *parts[:length]) + ".py"
+        if is_test_file(path) and os.path.isfile(path):
+            return "::".join([workspace.relative(path), *parts[length:]])
+    return None
+
+
+def has_pytest() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pytest") is not None
 
 
 def preload(kind: str, workspace: Workspace) -> None:

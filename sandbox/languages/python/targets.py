@@ -31,7 +31,7 @@ class Target:
     kind: Kind
     names: tuple[str, ...]
     """Node ids, files and folders, dotted names, or a script or module and its arguments; for
-    `name` a test's bare name, which is looked for in the test files."""
+    `name` a test's bare or dotted name, which is looked for in the test files."""
     options: tuple[str, ...] = ()
     """pytest's, such as `-k`; none that break a session."""
 
@@ -73,8 +73,7 @@ def parse_target(text: str) -> Target:
     if words[0].endswith(".py"):
         return Target("script", tuple(words))
     if DOTTED.fullmatch(words[0]) and len(words) == 1:
-        kind: Kind = "unittest" if "." in words[0] else "name"
-        return Target(kind, (words[0],))
+        return Target("name", (words[0],))
     if words[0].endswith("/"):
         return _pytest(words)
     raise TargetError(f"{text!r} names no test: {ACCEPTED}")
@@ -183,7 +182,7 @@ def in_repository(text: str, files: Collection[str], root: str = "") -> str:
         target = parse_target(told)
     except TargetError:
         return text
-    if target.kind == "unittest" and target.names == (told.strip(),):
+    if target.kind == "name" and "." in target.names[0]:
         return _node_id(target.names[0], files) or told
     if target.kind != "pytest":
         return told

@@ -147,6 +147,7 @@ def test_a_parametrised_test(one: Workbench) -> None:
     [
         "python -m pytest -q tests/test_cart.py::test_total",
         "test_total",
+        "tests.test_cart.test_total",
         pytest.param("pytest tests/test_cart.py -k test_total", marks=pytest.mark.slow),
         pytest.param("tests/test_cart.py", marks=pytest.mark.slow),
     ],

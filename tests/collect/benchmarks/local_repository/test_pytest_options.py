@@ -172,3 +172,27 @@ def test_what_lacks_something_is_no_bug(tmp_path: Path, caplog: pytest.LogCaptur
     told = str(refusal.value)
     assert "no bug is to be seen: 1 test lacks what it needs here, such as " in told
     assert "FixtureLookupError: fixture 'faker' not found; benchmark.packages" in told
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {"conftest.py": "def pytest_sessionstart(session):\n    raise ValueError('no shop')\n"},
+            "ValueError: no shop",
+        ),
+        ({"pytest.ini": "[pytest]\naddopts = --no-such\n"}, "unrecognized arguments: --no-such"),
+        ({"conftest.py": "import nowhere\n"}, "No module named 'nowhere'"),
+        ({"test_a.py": "import nowhere\n"}, "ModuleNotFoundError: No module named 'nowhere'"),
+    ],
+)
+def test_errors_of_pytest_are_told_in_a_few_lines(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    folder = write_project(tmp_path / "shop", {"test_a.py": "def test_a(): pass\n", **files})
+    with pytest.raises(ConfigError) as refusal:
+        found(folder)
+    _, says, causes = str(refusal.value).partition("pytest says:\n")
+    assert says
+    assert told in causes
+    assert len(causes.splitlines()) <= 3

@@ -19,7 +19,7 @@ READ = {
     "pytest -x tests -k 'one and two'": ("pytest", ("tests", "-k", "one and two")),
     "tests/test_a.py": ("pytest", ("tests/test_a.py",)),
     "tests/": ("pytest", ("tests/",)),
-    "a.b.C.test_d": ("unittest", ("a.b.C.test_d",)),
+    "a.b.C.test_d": ("name", ("a.b.C.test_d",)),
     "python3 -m unittest -v tests/test_a.py": ("unittest", ("tests.test_a",)),
     "my tests/test_a.py::T::test_b": ("pytest", ("my tests/test_a.py::T::test_b",)),
     "my tests/test_a.py::test_b[x y]": ("pytest", ("my tests/test_a.py::test_b[x y]",)),
