@@ -493,7 +493,10 @@ def test_a_failing_subtest_does_not_end_its_test(some_bench: Workbench) -> None:
     """Before CPython 3.11 unittest tells of failed subtests only once their test has ended."""
     bench = some_bench
     bench.write({"test_half.py": SUBTESTS})
-    for test in ("test_half.HalfTest.test_halves", "test_half.py::HalfTest::test_halves"):
+    for test in (
+        "python -m unittest test_half.HalfTest.test_halves",
+        "test_half.py::HalfTest::test_halves",
+    ):
         if "::" in test and bench.interpreter.version == "3.8":
             continue  # its pytest knows no subtests: there a failing one does end the test
         event = bench.start(test=test, stop_at_entry=False)
@@ -519,7 +522,7 @@ def test_a_failing_subtest_does_not_end_its_test(some_bench: Workbench) -> None:
 def test_breakpoints_and_steps_after_a_failed_subtest(one: Workbench) -> None:
     one.write({"test_half.py": SUBTESTS})
     half = one.at("half", "test_half.py", condition="n > 1")
-    event = one.start(half, test="test_half.HalfTest.test_halves")
+    event = one.start(half, test="python -m unittest test_half.HalfTest.test_halves")
     assert event.stop_reason is StopReason.EXCEPTION
     assert one.text_of("n") == "1"
     event = one.debugger.control(Action.CONTINUE)
@@ -610,7 +613,9 @@ def test_how_a_test_ends_that_is_expected_to_fail(
 
 def test_an_expected_failure_of_unittest(one: Workbench) -> None:
     one.write({"test_half.py": SUBTESTS})
-    event = one.start(one.at("half", "test_half.py"), test="test_half.HalfTest.test_later")
+    event = one.start(
+        one.at("half", "test_half.py"), test="python -m unittest test_half.HalfTest.test_later"
+    )
     assert event.stop_reason is StopReason.BREAKPOINT
     event = one.debugger.control(Action.CONTINUE)
     assert any("as its expectedFailure expects" in note for note in event.notes)
