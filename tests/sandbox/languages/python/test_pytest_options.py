@@ -24,8 +24,10 @@ KEPT = (
     "-ra --import-mode=importlib -p acme.plugin -p no:cacheprovider --ds=acme.settings "
     "-m 'not slow' --doctest-modules"
 )
-LEFT_OUT = ("-n 4", "--dist loadfile", "--cov=acme", "--cov-report term-missing", "--timeout 30")
-LEFT_OUT += ("--pdb", "-p xdist.plugin", "--strict-markers", "tests")
+LEFT_OUT = (
+    *("-n 4", "--dist loadfile", "--cov=acme", "--cov-report term-missing", "--timeout 30"),
+    *("--pdb", "-p xdist.plugin", "--strict-markers", "tests"),
+)
 
 
 def read(files: dict[str, str], *tests: str) -> ProjectOptions:
