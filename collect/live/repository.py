@@ -91,7 +91,7 @@ class LiveRepository:
         try:
             target = parse_target(test)
         except TargetError as error:
-            return f"there is no test {test}: {error}"
+            return str(error)
         if target.kind != "pytest":
             # A runner that is named, and a script, have arguments.
             return None if " " in test else self._name_not_there(files, test)

@@ -40,17 +40,14 @@ _WITHOUT_TESTS = frozenset(
 )
 # They refuse markers and settings of plugins that are not loaded.
 _STRICT = frozenset({"--strict", "--strict-markers", "--strict-config"})
-_OF_TOOLS = frozenset(
-    {"--black", "--flake8", "--isort", "--pycodestyle", "--ruff", "--ruff-format"}
-)
-BREAKING = (_OF_WORKERS | _OF_MEASUREMENTS | _OF_TIME | _OF_RERUNS | _OF_PDB | _OF_EARLIER_RUNS) | (
-    _WITHOUT_TESTS | _STRICT | _OF_TOOLS
-)
+_OF_TOOLS = frozenset({"--black", "--flake8", "--isort", "--pycodestyle", "--ruff"})
+_OF_RUNS = _OF_WORKERS | _OF_MEASUREMENTS | _OF_TIME | _OF_RERUNS | _OF_PDB | _OF_EARLIER_RUNS
+BREAKING = _OF_RUNS | _WITHOUT_TESTS | _STRICT | _OF_TOOLS
 """Options that break a session: they move tests to other processes, stop or repeat them, run none,
 or are of plugins that StepInto does not load."""
 BREAKING_FAMILIES = ("--cov-", "--no-cov-", "--benchmark-", "--codspeed-", "--mypy", "--pylint")
 BREAKING_PLUGINS = re.compile(
-    r"(xdist|pytest_cov|pytest_timeout|pytest_rerunfailures|pytest_benchmark)(\.\w+)*"
+    r"(pytest_)?(xdist|cov|timeout|rerunfailures|benchmark|codspeed|testmon)(\.\w+)*"
 )
 """What `-p` must not load."""
 VALUED = frozenset(
@@ -69,35 +66,15 @@ VALUED = frozenset(
     | {"--cov-report", "--cov-config", "--cov-fail-under", "--cov-context", "--cov-precision"}
 )
 """Options that take the next word as their value."""
-FLAGS = (
-    frozenset(
-        {
-            "--exitfirst",
-            "--pyargs",
-            "--noconftest",
-            "--keep-duplicates",
-            "--continue-on-collection-errors",
-        }
-        | {"--collect-in-virtualenv", "--doctest-modules", "--doctest-ignore-import-errors"}
-        | {
-            "--doctest-continue-on-failure",
-            "--trace-config",
-            "--setup-show",
-            "--runxfail",
-            "--verbose",
-        }
-        | {"--no-header", "--no-summary", "--no-fold-skipped", "--force-short-summary", "--quiet"}
-        | {"--showlocals", "--no-showlocals", "--disable-warnings", "--disable-pytest-warnings"}
-        | {
-            "--full-trace",
-            "--no-cov",
-            "--no-cov-on-fail",
-            "--cov-append",
-            "--cov-branch",
-            "--cov-reset",
-        }
-    )
-    | (_OF_WORKERS | _OF_PDB | _OF_EARLIER_RUNS | _WITHOUT_TESTS | _STRICT | _OF_TOOLS) - VALUED
+_BREAKING_FLAGS = _OF_WORKERS | _OF_PDB | _OF_EARLIER_RUNS | _WITHOUT_TESTS | _STRICT | _OF_TOOLS
+FLAGS = (_BREAKING_FLAGS - VALUED) | frozenset(
+    {"--exitfirst", "--pyargs", "--noconftest", "--keep-duplicates", "--collect-in-virtualenv"}
+    | {"--continue-on-collection-errors", "--doctest-modules", "--doctest-ignore-import-errors"}
+    | {"--doctest-continue-on-failure", "--trace-config", "--setup-show", "--runxfail"}
+    | {"--verbose", "--quiet", "--no-header", "--no-summary", "--no-fold-skipped"}
+    | {"--force-short-summary", "--showlocals", "--no-showlocals", "--disable-warnings"}
+    | {"--disable-pytest-warnings", "--full-trace", "--no-cov", "--no-cov-on-fail"}
+    | {"--cov-append", "--cov-branch", "--cov-reset"}
 )
 """Options without a value."""
 SHORT_FLAGS = re.compile(r"-[vqsxlfdhV]+")
@@ -271,7 +248,7 @@ def _in_toml(text: str, section: Sequence[str], is_own: bool) -> Mapping[str, ob
     table: object = tomllib.loads(text)
     for key in section:
         table = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(table, dict):
+    if not isinstance(table, dict) or not table:
         return {} if is_own else None
     inner = table.get("ini_options")
     return inner if isinstance(inner, dict) else table
@@ -290,8 +267,8 @@ def _options_of(
         else:
             kept += word.words
     added: tuple[str, ...] = _LENIENT if STRICT_SETTINGS & settings.keys() else ()
-    filters = "\n".join(_texts(settings.get("filterwarnings")))
-    added += _TOLERANT if re.search(r"(?m)^\s*error\b", filters) else ()
+    warnings = "\n".join((*_texts(settings.get("filterwarnings")), *kept))
+    added += _TOLERANT if re.search(r"(?m)^\s*(?:-W)?error\b", warnings) else ()
     return ProjectOptions(file, tuple(kept), tuple(left_out), added)
 
 

@@ -105,6 +105,7 @@ def test_what_makes_up_for_plugins_that_are_not_loaded() -> None:
     options = read({"pytest.toml": "[pytest]\nstrict = true\nfilterwarnings = ['error']\n"})
     assert "strict_config=false" in options.variable
     assert "ignore:Unknown config option" in options.variable
+    assert "Unknown" in read({"pytest.ini": "[pytest]\naddopts = -W error\n"}).variable
     assert not read({"pytest.ini": "[pytest]\nfilterwarnings = ignore\n"}).variable
 
 
