@@ -99,6 +99,13 @@ class LiveRepository:
         refusals = (self._name_not_there(files, name) for name in places)
         return next(filter(None, refusals), None)
 
+    def not_decided_by(self, files: Mapping[str, bytes], test: str) -> str | None:
+        """Why no verdict can rest on a test; None if one can."""
+        refused = self.not_there(files, test)
+        if refused is None and self.language == "python" and parse_target(test).kind != "pytest":
+            return f"{test} is not run by pytest, and pytest decides; give a node id or a file"
+        return refused
+
     def _name_not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
         example = WORDINGS[self.language]["test"]
         path, name = find_test(files, test)

@@ -104,7 +104,7 @@ def mcp(options: argparse.Namespace) -> int:
     options.test = [place.repository.inside_test(test) for test in options.test]
     files = place.repository.files() if options.test else {}
     for test in options.test:
-        if (refused := place.repository.not_there(files, test)) is not None:
+        if (refused := place.repository.not_decided_by(files, test)) is not None:
             raise ConfigError(f"--test: {refused}")
     recording = None
     try:

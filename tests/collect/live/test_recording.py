@@ -231,16 +231,21 @@ def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None
         recorded(repo, tmp_path / "notes")
 
 
-def test_a_test_that_is_not_there_is_refused_at_the_start(repo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (f"{TEST}_", "--test: there is no test"),
+        ("python -m unittest tests.test_cart", "is not run by pytest, and pytest decides"),
+    ],
+)
+def test_a_test_that_can_not_decide_is_refused_at_the_start(
+    repo: Path, tmp_path: Path, test: str, told: str
+) -> None:
     run = tmp_path / "run"
     command = [sys.executable, *COMMAND, "--repo", str(repo), "--record", str(run)]
     ended = subprocess.run(
-        [*command, "--test", f"{TEST}_"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [*command, "--test", test], capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 2
-    assert "--test: there is no test" in ended.stderr
+    assert told in ended.stderr
     assert not run.exists()
