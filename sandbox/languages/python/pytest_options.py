@@ -268,7 +268,7 @@ def _options_of(
             kept += word.words
     added: tuple[str, ...] = _LENIENT if STRICT_SETTINGS & settings.keys() else ()
     warnings = "\n".join((*_texts(settings.get("filterwarnings")), *kept))
-    added += _TOLERANT if re.search(r"(?m)^\s*(?:-W)?error\b", warnings) else ()
+    added += _TOLERANT if re.search(r"(?m)^[ \t]*+(?:-W)?error\b", warnings) else ()
     return ProjectOptions(file, tuple(kept), tuple(left_out), added)
 
 
