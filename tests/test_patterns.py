@@ -27,9 +27,9 @@ ANCHORED = {"match", "fullmatch"}
 BOUNDED = {
     "collect.questions.claims:CONTEXT": "is read in the 80 characters before a place",
     "collect.benchmarks.swe_bench.log_parsers:DJANGO_INTERRUPTED": "parse_django cuts the log",
-    "sandbox.debugger.python_session:PARAMETRISED": "reads at most 4,000 characters",
-    "sandbox.debugger.python_session:SPACED": "reads at most 4,000 characters",
-    "sandbox.debugger.python_session:WORD_OF_COMMAND": "reads at most 4,000 characters",
+    "sandbox.languages.python.targets:PARAMETRISED": "reads at most 4,000 characters",
+    "sandbox.languages.python.targets:SPACED": "reads at most 4,000 characters",
+    "sandbox.languages.python.targets:WORD_OF_COMMAND": "reads at most 4,000 characters",
     "sandbox.java.lookup:_METHOD": "is searched for only where its end matches",
     "sandbox.java.build:_ENGINE": "reads a file's name",
     "collect.questions.observations:PRINTING": "matches whole texts",

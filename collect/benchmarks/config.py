@@ -23,8 +23,9 @@ class RepositoryConfig(StrictRecord):
     """How to run its tests, from its root. None: pytest on everything named like a test, or Maven
     or Gradle if there is a build file and no such test.
 
-    `pytest PATHS OPTIONS` runs some of them, with pytest's own options; plugins are loaded if
-    `packages` include them. Other commands and shell syntax are refused.
+    `pytest PATHS OPTIONS` runs some of them, with pytest's own options, less those that break a run
+    (`-n`, `--cov`); plugins are loaded if `packages` include them. Other commands and shell syntax
+    are refused.
     """
     fail_to_pass: tuple[str, ...] = ()
     """The failing tests that define the bug: pytest node ids, or `package.Class#method`. Empty: all

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,7 +36,7 @@ from collect.benchmarks.projects.project import (
 )
 from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
-from collect.benchmarks.workspace import open_instance_sandbox
+from collect.benchmarks.workspace import open_instance_sandbox, own_modules
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
@@ -48,10 +47,24 @@ from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
 from sandbox.languages.python.own_environment import OwnEnvironment, find_own_environment
+from sandbox.languages.python.pytest_options import (
+    ADDOPTS,
+    Option,
+    is_among,
+    read_project_options,
+    read_words,
+)
+from sandbox.languages.python.targets import RUNNERS, command_words
 
 logger = logging.getLogger(__name__)
 SHOWN_OUTPUT = 1500
 """Characters from the end of a run's output that a message or problem statement shows."""
+
+
+CAUSE = re.compile(
+    r"^(?:INTERNALERROR> (?!Traceback)|E {3}|ERROR: |\S{1,100}: error: )(\S.*)$", re.MULTILINE
+)
+"""A line of pytest's with an error that ended it, or that kept it from importing a file."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,14 @@ class SuiteRun(TestResults):
     @property
     def end(self) -> str:
         return self.output.strip()[-SHOWN_OUTPUT:]
+
+    @property
+    def causes(self) -> str:
+        """Why pytest ran no test, as it says itself, or the end of what was printed."""
+        lines = dict.fromkeys(found[1] for found in CAUSE.finditer(self.output))
+        if not lines:
+            return f"The end of what was printed:\n{self.end}"
+        return "pytest says:\n" + "\n".join(lines)[:SHOWN_OUTPUT]
 
 
 @dataclass(frozen=True)
@@ -172,11 +193,10 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
             "run"
         )
     try:
-        words = shlex.split(command)
-        program = posixpath.basename(words[0]) if words else ""
-        if program.startswith("python") and words[1:2] == ["-m"]:
-            words = words[2:]
-        if words[:1] != ["pytest"]:
+        words = command_words(command)
+        if words[:1] == ["-m"]:
+            words = words[1:]
+        if not words or words[0] not in RUNNERS:
             raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
         if java:
             raise ValueError(
@@ -203,14 +223,20 @@ def _java(instance: Instance) -> Suite:
 
 
 def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
-    paths, options = [], []
-    for before, word in pairwise(["", *words]):
-        if _is_there(word.partition("::")[0], instance.files):
+    paths: list[str] = []
+    options: list[str] = []
+    left_out: list[str] = []
+    for word in read_words(words, partial(is_among, instance.files)):
+        if isinstance(word, Option) and word.breaks_session:
+            left_out.append(" ".join(word.words))
+        elif isinstance(word, Option):
+            options += word.words
+        elif is_among(instance.files, word):
             paths.append(word.rstrip("/"))
-        elif word.startswith("-") or (before.startswith("-") and "=" not in before):
-            options.append(word)
         else:
             raise ValueError(f"{word} is no file, folder or test of {instance.repository}")
+    if left_out:
+        logger.warning(f"benchmark.test_command: not used here: {', '.join(left_out)}")
     known = tuple(find_test_paths(instance.files))
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
@@ -220,11 +246,6 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
         )
     every = tuple(dict.fromkeys((*known, *own)))
     return PytestSuite(tuple(paths) or known, every, tuple(options))
-
-
-def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
-    folder = path.rstrip("/")
-    return path in (".", "./") or path in files or any(f.startswith(f"{folder}/") for f in files)
 
 
 # The problem statement for a repository with failing tests, if the user gives none.
@@ -309,7 +330,18 @@ def _missing_advice(instance: Instance, printed: str) -> str:
     return f"; {_advice(instance)}" if "ModuleNotFoundError" in printed else ""
 
 
-ADDOPTS = "PYTEST_ADDOPTS"
+NO_MODULE = re.compile(r"No module named '(\w+)")
+
+
+def lacks_something(reason: Reason, own: Iterable[str]) -> bool:
+    """Whether a test fails since a package, its metadata or a fixture is missing, rather than by a
+    bug. `own` are the repository's modules: a fix may add one."""
+    if reason.type in ("PackageNotFoundError", "FixtureLookupError"):
+        return True
+    missing = NO_MODULE.search(reason.message)
+    if reason.type != "ModuleNotFoundError" or missing is None:
+        return False
+    return missing[1] not in {name.partition(".")[0] for name in own}
 
 
 @dataclass(frozen=True)
@@ -408,7 +440,9 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         # The variables for pytest, the command's options, and last the user's variables.
         needed = environment.variables
         options = (needed.get(ADDOPTS, ""), shlex.join(suite.options), own.get(ADDOPTS, ""))
-        variables = {**needed, **own, ADDOPTS: " ".join(filter(None, options))}
+        variables = {**needed, **own}
+        if any(options):
+            variables[ADDOPTS] = " ".join(filter(None, options))
         notes = (*environment.notes, *refusals)
         return replace(environment, variables=variables, notes=notes)
 
@@ -430,6 +464,8 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         with suppress(FileNotFoundError, ValidationError):
             return FoundTests.model_validate_json(path.read_bytes())
         logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
+        if note := read_project_options(instance.files, instance.test_paths).note:
+            logger.warning(f"{instance.repository}: not used here, of the {note}")
         with open_instance_sandbox(self.sandbox, instance) as sandbox:
             sandbox.write_files(instance.files)
             run = suite.run_all(sandbox, self.test_timeout)
@@ -452,6 +488,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
                 f"{name}: every test fails to import what it needs: {reasons[0].message}; "
                 f"{_advice(instance)}"
             )
+        failing = self._of_bugs(instance, failing, run)
         if run.cut_short is not None:
             logger.warning(f"{name}: {run.cut_short}")
         if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
@@ -467,6 +504,30 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 
+    def _of_bugs(
+        self, instance: Instance, failing: Sequence[str], run: SuiteRun
+    ) -> tuple[str, ...]:
+        """The failing tests without those that lack something here, unless the user names them.
+        Raises ConfigError if no others fail."""
+        if self.config.fail_to_pass:
+            return tuple(failing)
+        own = own_modules(instance.files, instance.environment.import_paths)
+        lacking = {
+            test: run.reasons[test].message
+            for test in failing
+            if test in run.reasons and lacks_something(run.reasons[test], own)
+        }
+        rest = tuple(test for test in failing if test not in lacking)
+        if lacking:
+            test, message = next(iter(lacking.items()))
+            many = f"{len(lacking)} tests lack what they need"
+            told = "1 test lacks what it needs" if len(lacking) == 1 else many
+            told += f" here, such as {test}: {message.strip()}; {_advice(instance)}"
+            if not rest:
+                raise ConfigError(f"{instance.repository}: no bug is to be seen: {told}")
+            logger.warning(f"{instance.repository}: left out: {told}")
+        return rest
+
     def _require_failing(self, name: str, test: str, run: SuiteRun) -> None:
         status = run.statuses.get(test, TestStatus.MISSING)
         told = f"{name}: benchmark.fail_to_pass: {test}"
@@ -479,7 +540,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
     def _require_end(self, instance: Instance, run: SuiteRun) -> None:
         """Raises ConfigError if the tests did not all run, or none of them fails."""
         passing, failing = run.of(TestStatus.PASSED), run.of(TestStatus.FAILED)
-        printed = f"The end of what was printed:\n{run.end}"
+        printed = run.causes
         if run.timed_out:
             told = (
                 f"its tests did not end in benchmark.test_timeout ({self.test_timeout:g} s): raise "
@@ -498,7 +559,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             told = f"not one test can be loaded ({first_of(run.unloaded)}); "
             told += f"{_advice(instance)}. {printed}"
         else:
-            told = f"not one test ran to its end{_missing_advice(instance, run.end)}. {printed}"
+            told = f"not one test ran to its end{_missing_advice(instance, printed)}. {printed}"
         raise ConfigError(f"{instance.repository}: {told}")
 
 
@@ -521,7 +582,8 @@ def open_session(
     java = "#" in test and "::" not in test
     benchmark = LocalRepositoryBenchmark(str(place), config, sandbox, test_timeout=0.0, java=java)
     instance = benchmark.installed(benchmark.look())
-    with open_instance_sandbox(sandbox, instance) as opened:
+    # pytest's settings may depend on the folder of the test.
+    with open_instance_sandbox(sandbox, replace(instance, fail_to_pass=(test,))) as opened:
         benchmark.prepare(instance, opened)
         with closing(open_debugger(instance.language, opened, limits)) as debugger:
             stop = debugger.start(Launch(test))

@@ -94,7 +94,8 @@ def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Ite
     `perform_collect` would create lack the conftest's fixtures."""
     modules: dict[Any, pytest.Module] = {}
     for item in session.items:
-        module = item.getparent(pytest.Module)
+        # A doctest's module collects no functions.
+        module = item.getparent(pytest.Module) if isinstance(item, pytest.Function) else None
         if module is not None and module.parent is not None:
             modules[module.path.parent] = module
     items: list[pytest.Item] = []
@@ -117,8 +118,18 @@ def expects_failure(item: pytest.Item) -> bool:
 
 def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
     """Where a test raised (relative to the workspace if inside it), and the exception."""
+    if hasattr(report.longrepr, "errorstring"):
+        return missing_fixture(report.longrepr)
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.outcome != "failed" or crash is None:
         return None
     path = os.path.relpath(crash.path) if crash.path.startswith(os.getcwd()) else crash.path
     return {"path": path, "line": crash.lineno, "message": str(crash.message)[:MAX_MESSAGE]}
+
+
+def missing_fixture(told: Any) -> dict[str, Any]:
+    """What pytest says of a fixture that it can't find, as of an exception."""
+    first = str(told.errorstring).strip().partition("\n")[0]
+    message = f"FixtureLookupError: {first}"[:MAX_MESSAGE]
+    path = os.path.relpath(told.filename)
+    return {"path": path, "line": int(told.firstlineno), "message": message}

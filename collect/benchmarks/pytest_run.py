@@ -225,6 +225,8 @@ class PytestJob:
     """Files that the plugins write, read after the run."""
     twins: Twins | None = None
     """What runs after the tests if they pass."""
+    options: Sequence[str] = ()
+    """More options of pytest."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
     key, twins = secrets.token_bytes(32), job.twins
     facts = {
         # Without --rootdir, pytest may use the tests' folder as root, and shorten the ids.
-        "arguments": [*_OPTIONS, f"--rootdir={sandbox.workspace}", *job.paths],
+        "arguments": [*_OPTIONS, f"--rootdir={sandbox.workspace}", *job.options, *job.paths],
         "paths": list(job.paths),
         "tests": None if job.tests is None else list(job.tests),
         "plugins": list(job.plugins),
@@ -304,6 +306,15 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
         sandbox.run(Command(["rm", "-f", "--", *twins.files]))
     result = replace(result, output=result.output.replace(f"{folder}/", ""))
     return _read_run(result, report, key, outputs)
+
+
+def collect_tests(
+    sandbox: Sandbox, names: Sequence[str], options: Sequence[str], timeout: float
+) -> tuple[str, ...]:
+    """The node ids that files, folders and tests stand for, each case of a parametrised test among
+    them; none if they can't be collected. `options` are pytest's. Raises SandboxError."""
+    job = PytestJob(names, options=("--collect-only", *options))
+    return run_job(sandbox, job, timeout).collected
 
 
 def _read_run(

@@ -27,15 +27,13 @@ from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.languages.python.declared import own_name
 from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
+from sandbox.languages.python.pytest_options import BREAKING_PLUGINS, with_project_options
 from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
 PLUGINS = "PYTEST_PLUGINS"
-NOT_LOADED = ("xdist.", "pytest_cov.", "pytest_timeout")
-"""Plugins of the user's environment that would break a debug session: tests in other processes,
-another tracer, and a time limit for a program that is paused."""
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
@@ -45,6 +43,7 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
         configured = with_project(configured, instance.environment, instance.files)
+        configured = with_options(configured, instance)
     return open_sandbox(configured, instance.image, instance.image_workspace)
 
 
@@ -69,6 +68,15 @@ def with_project(
     return config.model_copy(update={"own_metadata": own, "environment": variables})
 
 
+def with_options(config: SandboxConfig, instance: Instance) -> SandboxConfig:
+    """The config with what the pytest options of a Python project need, for the bug's tests."""
+    if instance.language != "python":
+        return config
+    tests = (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
+    variables = with_project_options(config.environment, instance.files, tests)
+    return config.model_copy(update={"environment": variables})
+
+
 def _users_environment(config: SandboxConfig) -> OwnEnvironment | None:
     if config.own_environment is None or config.python is not None:
         return None
@@ -80,7 +88,7 @@ def _plugins(config: SandboxConfig, users: OwnEnvironment | None) -> tuple[str, 
     plugins: tuple[str, ...] = ()
     if users is not None:
         found = pytest_plugins(users.site_packages)
-        plugins = tuple(name for name in found if not name.startswith(NOT_LOADED))
+        plugins = tuple(name for name in found if not BREAKING_PLUGINS.fullmatch(name))
     if config.packages:
         python = interpreter_of(config).installer
         folder = packages_folder(python, config.packages, config.own_modules)

@@ -13,11 +13,11 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from collect.agents.tools import Arguments, ToolReply
 from collect.benchmarks.config import RepositoryConfig
-from collect.benchmarks.local_repository import ADDOPTS
 from collect.errors import ConfigError, wrong_fields
 from collect.store.records import ToolOutcome
 from sandbox.base import PackageName
 from sandbox.errors import SandboxError
+from sandbox.languages.python.pytest_options import ADDOPTS
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+|CLASSPATH|\w*JAVA\w*|MAVEN_\w+|GRADLE_\w+")

@@ -63,8 +63,11 @@ class Recording:
         """The record of a new client session."""
         return ClientRecord(self, name)
 
-    def keep(self, name: str, test: str, now: Instance) -> tuple[Instance, int]:
+    def keep(
+        self, name: str, test: str, repository: LiveRepository, now: Instance
+    ) -> tuple[Instance, int]:
         """Keep the repository as it is now as a bug of the run, and number it."""
+        deciding = self._deciding(repository, now, self.tests or (test,))
         content = b"".join(path.encode() + b"\0" + data for path, data in now.files.items())
         tree = f"{now.repository}-{hashlib.sha256(content).hexdigest()[:12]}"
         with self._lock:
@@ -80,7 +83,7 @@ class Recording:
                 project=now.repository,
                 language=now.language,
                 problem_statement=f"{name} asked about `{test}`.",
-                fail_to_pass=self.tests or (test,),
+                fail_to_pass=deciding,
                 test_paths=now.test_paths,
                 python=now.environment.python,
                 packages=_packages(now.environment),
@@ -92,6 +95,17 @@ class Recording:
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
             return next(each for each in benchmark.instances() if each.id == bug.id), number
+
+    def _deciding(
+        self, repository: LiveRepository, now: Instance, tests: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The node ids of these tests: a verdict is about each case of a parametrised one."""
+        if all("[" in test or "#" in test for test in tests):
+            return tuple(tests)
+        workspace = LiveWorkspace.open(repository.sandbox, now)
+        with workspace.sandbox as sandbox:
+            repository.prepare(workspace, now.files)
+            return repository.expanded(sandbox, tests)
 
 
 def _packages(environment: Environment) -> tuple[str, ...]:
@@ -128,7 +142,7 @@ class ClientRecord:
             if not test or repository.not_there(files, test):
                 return
             now = repository.now(files, environment)
-            instance, number = recording.keep(self.client, test, now)
+            instance, number = recording.keep(self.client, test, repository, now)
             sub = recording.subagent
             variant = Variant.DEBUG2FIX if sub is not None else Variant.DEBUG_TOOLS_ONLY
             self._spec = RolloutSpec(instance, variant, self.client, sub, number)
@@ -158,7 +172,8 @@ class ClientRecord:
         bug, current = self._spec.instance, repository.files()
         old, new = (outside(files, bug.test_paths) for files in (bug.files, current))
         self._trace.patch = diff_trees(old, new, MAX_PATCH_LINES)
-        if tests := self.recording.tests:
+        if self.recording.tests:
+            tests = bug.fail_to_pass
             before, after = (_results(repository, bug, files) for files in (bug.files, current))
             statuses = [(before.statuses[test], after.statuses[test]) for test in tests]
             # If none failed, there was nothing to resolve.

@@ -7,7 +7,7 @@ import os
 import posixpath
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.projects.project import is_test_file, without_outputs
+from collect.benchmarks.pytest_run import collect_tests
 from collect.benchmarks.workspace import read_folder, read_regular
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
@@ -27,7 +28,9 @@ from collect.live.environment import EnvironmentArguments
 from collect.live.workspace import LiveWorkspace
 from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
-from sandbox import Command, Sandbox, SandboxConfig
+from sandbox import Sandbox, SandboxConfig
+from sandbox.languages.python.pytest_options import is_among
+from sandbox.languages.python.targets import TargetError, in_repository, parse_target
 
 TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -114,6 +117,27 @@ class LiveRepository:
 
     def not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
         """Why there is no such test among the files, as their text shows; None if there may be."""
+        if self.language == "java":
+            return self._name_not_there(files, test)
+        try:
+            target = parse_target(test)
+        except TargetError as error:
+            return str(error)
+        if target.kind != "pytest":
+            # A runner that is named, and a script, have arguments.
+            return None if " " in test else self._name_not_there(files, test)
+        places = (name for name in target.names if "::" in name or not is_among(files, name))
+        refusals = (self._name_not_there(files, name) for name in places)
+        return next(filter(None, refusals), None)
+
+    def not_decided_by(self, files: Mapping[str, bytes], test: str) -> str | None:
+        """Why no verdict can rest on a test; None if one can."""
+        refused = self.not_there(files, test)
+        if refused is None and self.language == "python" and parse_target(test).kind != "pytest":
+            return f"{test} is not run by pytest, and pytest decides; give a node id or a file"
+        return refused
+
+    def _name_not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
         example = WORDINGS[self.language]["test"]
         path, name = find_test(files, test)
         if not path:
@@ -140,9 +164,11 @@ class LiveRepository:
         given = arguments_object(call.arguments)
         named = {
             key: self.inside(given[key])
-            for key in ("test", "location", "path")
+            for key in ("location", "path")
             if isinstance(given.get(key), str)
         }
+        if isinstance(test := given.get("test"), str):
+            named["test"] = self.inside_test(test)
         if named.items() <= given.items():
             return call
         return replace(call, arguments=json.dumps(given | named))
@@ -151,14 +177,19 @@ class LiveRepository:
         """A path, test or location as it is named here, where a client wrote it from the root."""
         return place.removeprefix(f"{self.folder}/").removeprefix("./")
 
+    def inside_test(self, test: str) -> str:
+        """A test as it is named here, where a client wrote it as a command, a dotted name, from the
+        root, or as the bare name of the only test that has it."""
+        if self.language == "java":
+            return self.inside(test)
+        files = self.files()
+        named = in_repository(test, files, str(self.folder))
+        found = _tests_with_name(files, named) if named.isidentifier() else []
+        return found[0] if len(found) == 1 else named
+
     @property
     def _unit(self) -> str:
         return "file" if self.language == "python" else "class"
-
-    def environment_notes(self, environment: Environment) -> str:
-        """What an agent should know of the tests' environment."""
-        notes = [f"The tests' environment: {note}" for note in environment.deficiencies()]
-        return "".join(f"\n\n{note}" for note in (*environment.runs(), *notes))
 
     def import_hint(self, text: str, environment: Environment) -> str:
         """What to do about a module that the tests miss; empty if the text tells of none."""
@@ -182,22 +213,37 @@ class LiveRepository:
         path = name.partition("::")[0]
         if self.language != "python" or b"parametrize" not in files.get(path, b""):
             return ""
-        look = ("-m", "pytest", "--collect-only", "-q", "-o", "addopts=", path)
-        found = sandbox.run(Command((sandbox.python, *look))).output.splitlines()
-        ids = [line for line in found if line.startswith(f"{name}[")]
+        tests = collect_tests(sandbox, [path], [], self.benchmark.test_timeout)
+        ids = [each for each in tests if each.startswith(f"{name}[")]
         if not ids or (case and test in ids):
             return ""
         return f"\n\n{name} has {counted(len(ids), 'case')}; to choose one: {first_of(ids)}"
 
+    def expanded(self, sandbox: Sandbox, tests: Iterable[str]) -> tuple[str, ...]:
+        """The node ids that these tests stand for: the cases of a parametrised test, the tests of a
+        file, a class or a selection. What can't be collected stays. Raises SandboxError."""
+        found: dict[str, None] = {}
+        for test in tests:
+            target = parse_target(test) if self.language == "python" and "[" not in test else None
+            ids: tuple[str, ...] = ()
+            if target is not None and target.kind == "pytest":
+                seconds = self.benchmark.test_timeout
+                ids = collect_tests(sandbox, target.names, target.options, seconds)
+            found |= dict.fromkeys(ids or (test,))
+        return tuple(found)
+
 
 def _of_that_name(files: Mapping[str, bytes], test: str) -> str:
     """`; the name is that of tests/test_a.py::test_x`; empty if no test of pytest's has it."""
-    name = re.split(r"::|[.#]", test.partition("[")[0])[-1]
-    found = [
+    found = _tests_with_name(files, re.split(r"::|[.#]", test.partition("[")[0])[-1])
+    return f"; the name is that of {first_of(found)}" if found else ""
+
+
+def _tests_with_name(files: Mapping[str, bytes], name: str) -> list[str]:
+    return [
         f"{path}::{each.name.replace('.', '::')}"
         for path, data in files.items()
         if is_test_file(path) and re.search(rb"def " + re.escape(name.encode()) + rb"\b", data)
         for each in read_source(path, data).functions
         if each.name.rpartition(".")[2] == name
     ]
-    return f"; the name is that of {first_of(found)}" if found else ""

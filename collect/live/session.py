@@ -41,6 +41,7 @@ from sandbox import Sandbox
 from sandbox.debugger import Action, Debugger, DebugLimits, State, open_debugger
 from sandbox.debugger.session import LAUNCH_ERRORS
 from sandbox.errors import DebuggerError, SandboxError
+from sandbox.languages.python.pytest_options import read_project_options
 
 if TYPE_CHECKING:
     from collect.live.recording import ClientRecord
@@ -214,11 +215,12 @@ class LiveSession:
         files of a large repository takes long."""
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
+        self._known_notes: set[str] = set()
+        """Notes on the tests' environment that the client has had."""
         self._closed, self._lock = False, threading.Lock()
         self._settings = EnvironmentArguments()
         self._environment: Environment | None = None
         """What the client has set for its starts; None: the server's."""
-        self._knows_environment = False
         nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
         self._idle = self._toolbox(nowhere)
         self._setting = Toolbox([SetEnvironment(self._set_environment)])
@@ -313,7 +315,6 @@ class LiveSession:
             )
         self._environment = self._place.repository.environment(settings)
         self._settings = settings
-        self._knows_environment = False
         goes_on = " The open session goes on as it was started; start again to use them."
         return "" if self._open is None else goes_on
 
@@ -346,16 +347,16 @@ class LiveSession:
             return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
         instance = self._now(files)
         with ExitStack() as undo:
-            workspace = self._take(instance, ongoing)
+            # pytest's settings may depend on the folder of the test.
+            asked = replace(instance, fail_to_pass=(test,))
+            workspace = self._take(asked, ongoing)
             undo.callback(self._keep, workspace, ongoing)
             debugger = open_debugger(instance.language, workspace.sandbox, self._limits)
             undo.callback(debugger.close)
             started = _Open(workspace, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text, instance.environment)
-            if not self._knows_environment:
-                text += repository.environment_notes(instance.environment)
-                self._knows_environment = True
+            text += self._notes(asked)
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused or "[" not in test:
                 text += repository.cases(workspace.sandbox, files, test)
@@ -371,6 +372,17 @@ class LiveSession:
             self._keep(earlier.workspace)
             text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
         return replace(reply, text=text)
+
+    def _notes(self, asked: Instance) -> str:
+        """What the client does not know yet of the environment in which the test runs."""
+        environment = asked.environment
+        lacks = [f"The tests' environment: {note}" for note in environment.deficiencies()]
+        notes = [*environment.runs(), *lacks]
+        if left_out := read_project_options(asked.files, asked.fail_to_pass).note:
+            notes.append(f"Not used here, of the {left_out}.")
+        news = [note for note in notes if note not in self._known_notes]
+        self._known_notes.update(news)
+        return "".join(f"\n\n{note}" for note in news)
 
     def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
         """Restart on the files as they are now: neither as the program left them, nor as the user
@@ -455,7 +467,7 @@ class LiveSession:
         instance, player = self._now(files), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
-        workspace = self._take(instance, ongoing)
+        workspace = self._take(replace(instance, fail_to_pass=(arguments.test,)), ongoing)
         try:
             context = RolloutContext(
                 instance=instance,

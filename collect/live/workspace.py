@@ -14,6 +14,7 @@ from collect.benchmarks.workspace import (
     reset_workspace,
     run_checked,
     with_environment,
+    with_options,
 )
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.base import backend_name
@@ -102,7 +103,8 @@ class LiveWorkspace:
 
 
 def _wanted(config: SandboxConfig, instance: Instance) -> SandboxConfig:
-    return with_environment(config, instance.environment, instance.files)
+    wanted = with_environment(config, instance.environment, instance.files)
+    return with_options(wanted, instance)
 
 
 def _is_folder(said: str) -> bool:

@@ -35,6 +35,7 @@ from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.mutations.finding import leaves_trace
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
+from sandbox.languages.python.pytest_options import with_project_options
 
 WATCHED = "watched.json"
 """What `watching_plugin` writes."""
@@ -280,7 +281,9 @@ class PythonWorkbench:
     def _opened(self, files: Mapping[str, bytes]) -> Iterator[Sandbox]:
         environment = self.project.environment
         config = with_environment(self.sandbox, environment, files)
-        with open_sandbox(with_project(config, environment, files)) as opened:
+        config = with_project(config, environment, files)
+        variables = with_project_options(config.environment, files, self.project.test_paths)
+        with open_sandbox(config.model_copy(update={"environment": variables})) as opened:
             opened.write_files(files)
             yield opened
 

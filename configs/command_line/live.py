@@ -103,9 +103,10 @@ def mcp(options: argparse.Namespace) -> int:
         _outlive_client()
     token = _token(options.token_file)
     config, place = opened(options)
+    options.test = [place.repository.inside_test(test) for test in options.test]
     files = place.repository.files() if options.test else {}
     for test in options.test:
-        if (refused := place.repository.not_there(files, test)) is not None:
+        if (refused := place.repository.not_decided_by(files, test)) is not None:
             raise ConfigError(f"--test: {refused}")
     recording = None
     try:
@@ -149,7 +150,7 @@ def ask(options: argparse.Namespace) -> int:
     inside = place.repository.inside
     arguments = DebugSubagentArguments(
         question=options.question,
-        test=inside(options.test),
+        test=place.repository.inside_test(options.test),
         path=inside(options.path) if options.path else options.path,
         lines=lines,
         variables=tuple(names) or None,

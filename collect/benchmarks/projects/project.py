@@ -178,9 +178,8 @@ def arrange(
         found_paths = tuple(dict.fromkeys((*editable, *found_paths)))
     else:
         installed = _installed(project, source, sandbox)
-    # A project's own options may need plugins that are not loaded, such as coverage. The same are
-    # loaded wherever its tests run: by us, by an agent, in a debug session.
-    variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    # The same plugins are loaded wherever its tests run: by us, by an agent, in a debug session.
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if installed.plugins:
         variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
     environment = Environment(

@@ -7,14 +7,15 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
+from .problems import listed, why
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
-from .workspace import Workspace, find_file, find_tests, near_tests
+from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
 
 class Target:
@@ -115,25 +116,6 @@ def reached_program(session: Session, error: BaseException) -> bool:
 
 def last_lines(text: str, count: int = 25) -> str:
     return "\n".join(text.strip().splitlines()[-count:])
-
-
-PYTEST_FRAME = re.compile(r"(?P<path>[^\s:][^:]*):\d+: in ")
-
-
-def own_frames(text: str, workspace: Workspace) -> str:
-    """What pytest says of an import that failed, without the frames of pytest and the standard
-    library."""
-    kept, foreign = [], False
-    for line in text.splitlines():
-        frame = PYTEST_FRAME.match(line)
-        if frame is not None:
-            path = frame["path"]
-            foreign = path.startswith(("/", "<", "..")) and not workspace.mine(path)
-        elif line.startswith("E "):
-            foreign = False
-        if not foreign:
-            kept.append(line)
-    return "\n".join(kept)
 
 
 def function_code(function: Any) -> types.CodeType | None:
@@ -256,8 +238,15 @@ def stopping_result(base: type, target: Target) -> Any:
 
 
 def run_name(target: Target) -> object:
-    """Run a bare name: the one test function or class that has it."""
+    """Run a bare name: the one test function or class that has it; or a dotted one, with pytest
+    if its file is one of pytest's."""
     name = target.names[0]
+    if "." in name:
+        node = node_of(target.session.workspace, name)
+        if node is None or not has_pytest():
+            return run_unittest(target)
+        target.names = [node]
+        return run_pytest(target)
     found = find_tests(target.session.workspace, name)
     if not found:
         raise NoSuchTest(f"there is no test {name}" + target.near_tests())
@@ -265,6 +254,22 @@ def run_name(target: Target) -> object:
         raise NoSuchTest("there are several tests {}: {}".format(name, ", ".join(found[:8])))
     target.names = found
     return run_pytest(target)
+
+
+def node_of(workspace: Workspace, dotted: str) -> str | None:
+    """The node id of `tests.test_cart.CartTest.test_total`; None if no test file has it."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        path = os.path.join(workspace.root, *parts[:length]) + ".py"
+        if is_test_file(path) and os.path.isfile(path):
+            return "::".join([workspace.relative(path), *parts[length:]])
+    return None
+
+
+def has_pytest() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pytest") is not None
 
 
 def preload(kind: str, workspace: Workspace) -> None:
@@ -293,7 +298,16 @@ def run_pytest(target: Target) -> object:
         return run_without_pytest(target)
     sys.argv = ["pytest", *target.names]
     plugin = plugin_for(target, pytest)
-    code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
+    stderr = sys.stderr
+    try:
+        code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
+    except Exception as error:
+        if target.session.started:
+            raise
+        raise Refusal(why(error, target.session.workspace)) from None
+    finally:
+        sys.stderr = stderr
+        plugin.devnull.close()
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise pytest_explanation(target, code, plugin)
     target.say_passed(plugin.passed)
@@ -303,10 +317,14 @@ def run_pytest(target: Target) -> object:
 def pytest_explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
     """Why pytest ran no test."""
     if plugin.problems:
-        return Refusal(last_lines("\n".join(plugin.problems)))
+        return Refusal(listed(plugin.problems))
+    named = " ".join(target.names)
+    if plugin.deselected and code == 5:
+        return NoSuchTest(f"pytest's options leave out every test of {named}{plugin.selection()}")
     if code in (4, 5) and plugin.collecting:
-        missing = "pytest found no test {}".format(" ".join(target.names))
-        return NoSuchTest(missing + target.near_tests())
+        return NoSuchTest(f"pytest found no test {named}" + target.near_tests())
+    if plugin.broken is not None:
+        return Refusal(why(plugin.broken, target.session.workspace))
     message = "pytest ended with exit code {} before it looked for tests; its output says why"
     return Refusal(message.format(code))
 
@@ -359,12 +377,32 @@ class Plugin:
         self.session = target.session
         self.problems: list[str] = []
         self.passed: list[str] = []
+        self.broken: BaseException | None = None
+        """What ended pytest itself."""
         self.collecting = False
         """Whether pytest has begun to look for tests."""
+        self.deselected = 0
+        self.options: Any = None
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
+
+    def pytest_cmdline_parse(self) -> Iterator[None]:
+        self.note_broken((yield))
+
+    def pytest_cmdline_main(self) -> Iterator[None]:
+        self.note_broken((yield))
+
+    def note_broken(self, outcome: Any) -> None:
+        """Note what ended pytest; its own long report of that is not the program's output."""
+        if outcome.excinfo is not None:
+            self.broken = outcome.excinfo[1]
+            sys.stderr = self.devnull
+
+    def pytest_internalerror(self, excinfo: Any) -> None:
+        self.broken = excinfo.value
 
     def pytest_configure(self, config: Any) -> None:
         """The runner's own report is not the program's output."""
+        self.options = config.option
         reporter = config.pluginmanager.getplugin("terminalreporter")
         writer = getattr(reporter, "_tw", None)
         if writer is not None:
@@ -373,9 +411,15 @@ class Plugin:
     def pytest_collection(self) -> None:
         self.collecting = True
 
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.problems.append(own_frames(str(report.longrepr), self.session.workspace))
+    def pytest_deselected(self, items: Any) -> None:
+        self.deselected += len(items)
+
+    def selection(self) -> str:
+        """The options that select tests, and how to undo those of the project."""
+        chosen = {"-k": self.options.keyword, "-m": self.options.markexpr}
+        shown = [f"{name} {text!r}" for name, text in chosen.items() if text]
+        undone = "; -m '' selects all markers" if self.options.markexpr else ""
+        return f" ({', '.join(shown)}{undone})" if shown else ""
 
     def pytest_runtest_call(self, item: Any) -> None:
         function = getattr(item, "obj", None)
@@ -387,8 +431,17 @@ class Plugin:
         if hasattr(report, "context"):  # a subtest's; older versions need a plugin
             describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
             self.session.subtest_failed(call.excinfo.value, describe())
-        elif getattr(report, "when", "collect") != "collect":
-            self.session.post_mortem(self._cause(call.excinfo.value))
+            return
+        error = call.excinfo.value
+        if getattr(report, "when", "collect") == "collect":
+            self.problems.append(why(error, self.session.workspace))
+        elif report.when == "setup" and not reached_program(self.session, error):
+            self.problems.append(why(error, self.session.workspace))
+            self.session.notes.append(f"{node.nodeid} was not run: {self.problems[-1]}")
+        else:
+            if node.nodeid not in self.target.names:
+                self.session.notes.append(f"the test that failed is {node.nodeid}")
+            self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:
         """The exception of a program in a doctest; for an example with other output, says both."""
@@ -431,7 +484,9 @@ def outcome(report: Any) -> str:
 def plugin_for(target: Target, pytest: Any) -> Plugin:
     """The hooks in order; without decorators, since pytest is the program's and imported late."""
     pytest.hookimpl(trylast=True)(Plugin.pytest_configure)
-    pytest.hookimpl(tryfirst=True)(Plugin.pytest_collectreport)
+    # Inside pytest's own, of which pluggy would print that they let an exception pass.
+    pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_parse)
+    pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_main)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)

@@ -299,11 +299,17 @@ def find_file(workspace: Workspace, name: str) -> str:
     raise Refusal(f"there is no file {name}{nearest(name, relative)}")
 
 
+TEST_FILE = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
+
+
+def is_test_file(path: str) -> bool:
+    return TEST_FILE.search(path) is not None
+
+
 def list_tests(workspace: Workspace, files: list[str] | None = None) -> list[str]:
     """The node ids of the test functions in the given files, by default in all test files."""
     if files is None:
-        pattern = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
-        files = [path for path in workspace.files() if pattern.search(path)]
+        files = [path for path in workspace.files() if is_test_file(path)]
     found = []
     for path in files[:500]:
         try:

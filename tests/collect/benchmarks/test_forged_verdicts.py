@@ -963,6 +963,46 @@ def test_projects_name_tests_as_they_like() -> None:
     assert (fixed.resolved, fixed.unchecked) == (True, ())
 
 
+OPTIONS = """\
+[pytest]
+addopts = -p plugin --import-mode=importlib --doctest-modules -m "not slow" -n 4 --strict-markers
+markers = slow
+"""
+PLUGIN = "def pytest_pyfunc_call(pyfuncitem):\n    return None\n"
+PASSES_ALL = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+PASSES_MORE = "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"
+
+
+def with_options() -> Instance:
+    """The bug in a project whose options load a plugin of its own."""
+    doctest = f'{TESTS}\n\ndef test_told():\n    """\n    >>> total([])\n    0\n    """\n'
+    more = {"pytest.ini": OPTIONS, "plugin.py": PLUGIN, "tests/test_totals.py": doctest}
+    return replace(BUG, files={**BUG.files, **{p: text.encode() for p, text in more.items()}})
+
+
+@pytest.mark.parametrize("plugin", [PASSES_ALL, PLUGIN + PASSES_MORE, f"{WRITE_REPORT}\nforge()\n"])
+def test_a_projects_options_let_no_patch_forge_a_verdict(plugin: str) -> None:
+    bug = with_options()
+    before = {"plugin.py": bug.files["plugin.py"]}
+    forged = score(
+        Totals(), bug, diff_trees(before, {"plugin.py": plugin.encode()}), SandboxConfig()
+    )
+    assert not forged.resolved
+    assert forged.tampered or {test.after for test in forged.tests} != {TestStatus.PASSED}
+
+
+def test_an_honest_fix_is_resolved_under_a_projects_options() -> None:
+    fixed = verdict({"src/totals.py": CORRECT}, with_options())
+    assert (fixed.resolved, fixed.tampered) == (True, None)
+    assert fixed.unchecked == ("the hook pytest_pyfunc_call (pytest_pyfunc_call)",)
+
+
+def test_no_patch_changes_the_options() -> None:
+    options = "[pytest]\naddopts = --runxfail -p forging\n"
+    files = {"pytest.ini": options, "forging.py": PASSES_ALL, "tox.ini": options}
+    assert not verdict(files).resolved
+
+
 MANY = """\
 import pytest
 

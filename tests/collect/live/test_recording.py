@@ -157,6 +157,43 @@ def test_a_recording_inside_the_repository_is_no_part_of_it(repo: Path) -> None:
     assert not (tree / "runs").exists()
 
 
+CASES = """\
+import pytest
+
+from shop.cart import total
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_each(n):
+    assert total([n], 2) == 4
+
+
+def test_other():
+    assert total([], 1) == 0
+"""
+
+
+@pytest.mark.parametrize("test", ["tests/test_cart.py::test_each", "pytest tests -k each -x"])
+def test_a_verdict_is_about_each_case_of_a_test(repo: Path, tmp_path: Path, test: str) -> None:
+    (repo / "tests/test_cart.py").write_text(CASES)
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_start_session", test="tests/test_cart.py::test_each[1]")
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "4 if prices else 0"))
+
+    live = recorded(repo, tmp_path / "live", "--test", test)
+    with_client(live, work)
+    ended(live)
+    (rollout,) = RunStore(tmp_path / "live").read_rollouts()
+    assert rollout.resolved
+    assert [(each.name, each.before, each.after) for each in rollout.tests] == [
+        ("tests/test_cart.py::test_each[1]", "failed", "passed"),
+        ("tests/test_cart.py::test_each[2]", "passed", "passed"),
+    ]
+    (bug,) = LocalBenchmark(tmp_path / "live").instances()
+    assert bug.fail_to_pass == tuple(each.name for each in rollout.tests)
+
+
 def test_a_recording_goes_on_after_a_kill_while_it_is_written(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,13 +210,15 @@ def test_a_recording_goes_on_after_a_kill_while_it_is_written(
 
     if (child := os.fork()) == 0:
         monkeypatch.setattr(Path, "write_bytes", dying)
-        live.recording.keep("client", TEST, live.place.repository.now())
+        repository = live.place.repository
+        live.recording.keep("client", TEST, repository, repository.now())
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     # Two sessions that end before their first call does: they have no rollouts.
     for number in range(2):
         assert live.recording is not None
-        bug, given = live.recording.keep("client", TEST, live.place.repository.now())
+        repository = live.place.repository
+        bug, given = live.recording.keep("client", TEST, repository, repository.now())
         assert (given, sorted(bug.files)) == (number, ["shop/cart.py", "tests/test_cart.py"])
         ended(live)
         live = recorded(repo, run)
@@ -214,16 +253,21 @@ def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None
         recorded(repo, tmp_path / "notes")
 
 
-def test_a_test_that_is_not_there_is_refused_at_the_start(repo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (f"{TEST}_", "--test: there is no test"),
+        ("python -m unittest tests.test_cart", "is not run by pytest, and pytest decides"),
+    ],
+)
+def test_a_test_that_can_not_decide_is_refused_at_the_start(
+    repo: Path, tmp_path: Path, test: str, told: str
+) -> None:
     run = tmp_path / "run"
     command = [sys.executable, *COMMAND, "--repo", str(repo), "--record", str(run)]
     ended = subprocess.run(
-        [*command, "--test", f"{TEST}_"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [*command, "--test", test], capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 2
-    assert "--test: there is no test" in ended.stderr
+    assert told in ended.stderr
     assert not run.exists()

@@ -232,9 +232,17 @@ def test_a_cancelled_question_ends_and_the_debug_session_goes_on(
 
 def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> None:
     async def work(client: Client) -> None:
-        for name in ("test_total", "tests.test_cart.test_total"):
-            assert f"that of {TEST};" in await said(client, START, test=name)
+        for name in ("test_totl", "tests.test_card.test_total", "pytest", "pytest -k total x.py"):
+            assert (await said(client, START, test=name)).startswith("ERROR"), name
         assert "the name is that of" not in await said(client, START, test="test_nothing")
+        for name in (
+            "test_total",
+            "tests.test_cart.test_total",
+            f"pytest {TEST} -x -n 4",
+            f"python -m pytest -q {repo}/{TEST}",
+            "pytest tests/test_cart.py -k test_total",
+        ):
+            assert "in test_total" in await said(client, START, test=name), name
         assert "Paused at" in await said(client, START, test=f"./{TEST}")
         assert f"earlier debug session, on {TEST}," in await said(
             client, START, test=f"{repo}/{TEST}"
@@ -245,6 +253,17 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
         place = f"{repo}/shop/cart.py:4"
         told = await said(client, "debug_breakpoint", action="set", location=place)
         assert "1: shop/cart.py:4" in told
+
+    with_client(live(repo), work)
+
+
+def test_options_of_the_project_that_do_not_apply_are_told_once(repo: Path) -> None:
+    (repo / "pytest.ini").write_text("[pytest]\naddopts = -n 4 --cov=shop -p no:doctest\n")
+    note = "Not used here, of the pytest options in pytest.ini: -n 4, --cov=shop."
+
+    async def work(client: Client) -> None:
+        assert (await said(client, START, test=TEST)).count(note) == 1
+        assert note not in await said(client, START, test=TEST)
 
     with_client(live(repo), work)
 

@@ -14,6 +14,7 @@ from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.debugger.records import Launch
+from sandbox.languages.python.pytest_options import with_project_options
 
 
 def arranged(folder: Path, files: dict[str, str], **settings: object) -> Project:
@@ -43,10 +44,7 @@ def test_tests_and_code_are_told_apart(tmp_path: Path) -> None:
     assert project.test_paths == ("shop/pricing_test.py", "shop/tests", "test_all.py")
     assert project.code_paths == ("shop/__init__.py", "shop/stock.py")
     assert project.environment.import_paths == (".",)
-    assert project.environment.variables == {
-        "PYTEST_ADDOPTS": "-o addopts=",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
+    assert project.environment.variables == {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
@@ -117,9 +115,11 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
     }
     project = arranged(tmp_path / "shop", files, packages=["shop-plugin"])
     assert project.environment.variables["PYTEST_PLUGINS"] == "shop_plugin"
-    config = with_environment(SandboxConfig(), project.environment, project.source.files)
-    with open_sandbox(config) as sandbox:
-        sandbox.write_files(project.source.files)
+    tree = project.source.files
+    config = with_environment(SandboxConfig(), project.environment, tree)
+    variables = with_project_options(config.environment, tree, project.test_paths)
+    with open_sandbox(config.model_copy(update={"environment": variables})) as sandbox:
+        sandbox.write_files(tree)
         plain = sandbox.run(Command([sandbox.python, "-m", "pytest", "-q"]))
         assert plain.exit_code == 0, plain.output
         run = run_job(sandbox, PytestJob(["test_shop.py"]), 60)

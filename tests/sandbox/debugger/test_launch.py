@@ -147,6 +147,7 @@ def test_a_parametrised_test(one: Workbench) -> None:
     [
         "python -m pytest -q tests/test_cart.py::test_total",
         "test_total",
+        "tests.test_cart.test_total",
         pytest.param("pytest tests/test_cart.py -k test_total", marks=pytest.mark.slow),
         pytest.param("tests/test_cart.py", marks=pytest.mark.slow),
     ],
@@ -216,8 +217,8 @@ def test_a_runner_that_can_not_start_is_told(one: Workbench) -> None:
     one.write({"conftest.py": "import nowhere_to_be_found\n"})
     event = one.debugger.start(Launch("tests/test_cart.py::test_total"))
     assert event.error_kind is ErrorKind.LAUNCH_FAILED
-    assert "before it looked for tests" in (event.error or "")
-    assert "nowhere_to_be_found" in event.output
+    assert "No module named 'nowhere_to_be_found'" in (event.error or "")
+    assert event.output == ""
 
 
 def test_a_broken_import_is_told(one: Workbench) -> None:
@@ -228,8 +229,9 @@ def test_a_broken_import_is_told(one: Workbench) -> None:
     assert "nowhere_to_be_found" in message
     one.write({"shop/cart.py": "def total(:\n"})
     message = failure(one, "tests/test_cart.py::test_total")
-    assert message.splitlines()[0].startswith("tests/test_cart.py:"), "the program's frames alone"
-    assert "SyntaxError" in message
+    cause, *frames = message.splitlines()
+    assert cause.startswith("SyntaxError: ")
+    assert frames == ["  at tests/test_cart.py:3: from shop.cart import Cart"]
     one.write({"tests/test_cart.py": "def test_total(:\n"})
     assert "SyntaxError" in failure(one, "tests/test_cart.py::test_total")
 
@@ -491,7 +493,10 @@ def test_a_failing_subtest_does_not_end_its_test(some_bench: Workbench) -> None:
     """Before CPython 3.11 unittest tells of failed subtests only once their test has ended."""
     bench = some_bench
     bench.write({"test_half.py": SUBTESTS})
-    for test in ("test_half.HalfTest.test_halves", "test_half.py::HalfTest::test_halves"):
+    for test in (
+        "python -m unittest test_half.HalfTest.test_halves",
+        "test_half.py::HalfTest::test_halves",
+    ):
         if "::" in test and bench.interpreter.version == "3.8":
             continue  # its pytest knows no subtests: there a failing one does end the test
         event = bench.start(test=test, stop_at_entry=False)
@@ -517,7 +522,7 @@ def test_a_failing_subtest_does_not_end_its_test(some_bench: Workbench) -> None:
 def test_breakpoints_and_steps_after_a_failed_subtest(one: Workbench) -> None:
     one.write({"test_half.py": SUBTESTS})
     half = one.at("half", "test_half.py", condition="n > 1")
-    event = one.start(half, test="test_half.HalfTest.test_halves")
+    event = one.start(half, test="python -m unittest test_half.HalfTest.test_halves")
     assert event.stop_reason is StopReason.EXCEPTION
     assert one.text_of("n") == "1"
     event = one.debugger.control(Action.CONTINUE)
@@ -608,7 +613,9 @@ def test_how_a_test_ends_that_is_expected_to_fail(
 
 def test_an_expected_failure_of_unittest(one: Workbench) -> None:
     one.write({"test_half.py": SUBTESTS})
-    event = one.start(one.at("half", "test_half.py"), test="test_half.HalfTest.test_later")
+    event = one.start(
+        one.at("half", "test_half.py"), test="python -m unittest test_half.HalfTest.test_later"
+    )
     assert event.stop_reason is StopReason.BREAKPOINT
     event = one.debugger.control(Action.CONTINUE)
     assert any("as its expectedFailure expects" in note for note in event.notes)

@@ -115,15 +115,14 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
         ({"test_command": "pytest tests/no.py"}, "tests/no.py is no file, folder or test of shop"),
         ({"test_command": "mvn test"}, "without a command, if benchmark.language is java"),
         ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
-        ({"test_command": "'"}, "No closing quotation"),
-        ({"test_command": "python -u -m pytest"}, "is no test runner that StepInto knows"),
+        ({"test_command": "'"}, "is no test runner that StepInto knows"),
         ({"test_command": " "}, "is no test runner that StepInto knows"),
         ({"test_command": "pytest 2>&1 | tee log"}, "2>&1 is no file, folder or test of shop"),
         ({"test_command": "pip install x && pytest"}, "is no test runner that StepInto knows"),
         ({"test_command": "A=1 pytest"}, "variables have a key of their own, benchmark.variables"),
         ({"language": "java"}, "no Java tests among its 6 files"),
         ({"import_paths": (".",)}, "not one test can be loaded (tests/test_prices.py, tests/test_"),
-        ({"test_command": "pytest -n 2"}, "unrecognized arguments: -n"),
+        ({"test_command": "pytest --no-such"}, "unrecognized arguments: --no-such"),
         ({"problem_statement": " "}, "problem_statement is empty"),
     ],
 )
@@ -388,7 +387,11 @@ def test_a_session_on_a_test_is_paused_at_its_start(tmp_path: Path) -> None:
 
 def test_a_missing_module_of_a_conftest_is_told_with_what_to_do(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", {**BUGGY, "tests/conftest.py": "import nowhere\n"})
-    advice = "(?s)benchmark.packages .*No module named 'nowhere'"
-    assert re.search(advice, refused(folder))
-    with pytest.raises(DebuggerError, match=advice), open_session(folder, FAILING):
+    told = refused(folder)
+    assert "benchmark.packages " in told
+    assert "No module named 'nowhere'" in told
+    with (
+        pytest.raises(DebuggerError, match=r"(?s)No module named 'nowhere'.*benchmark.packages "),
+        open_session(folder, FAILING),
+    ):
         pass

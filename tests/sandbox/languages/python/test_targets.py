@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from sandbox.debugger.python_session import TargetError, parse_target
+from sandbox.languages.python.targets import TargetError, in_repository, parse_target
 
 READ = {
     "tests/test_a.py::test_b": ("pytest", ("tests/test_a.py::test_b",)),
@@ -19,7 +19,7 @@ READ = {
     "pytest -x tests -k 'one and two'": ("pytest", ("tests", "-k", "one and two")),
     "tests/test_a.py": ("pytest", ("tests/test_a.py",)),
     "tests/": ("pytest", ("tests/",)),
-    "a.b.C.test_d": ("unittest", ("a.b.C.test_d",)),
+    "a.b.C.test_d": ("name", ("a.b.C.test_d",)),
     "python3 -m unittest -v tests/test_a.py": ("unittest", ("tests.test_a",)),
     "my tests/test_a.py::T::test_b": ("pytest", ("my tests/test_a.py::T::test_b",)),
     "my tests/test_a.py::test_b[x y]": ("pytest", ("my tests/test_a.py::test_b[x y]",)),
@@ -41,6 +41,11 @@ READ = {
         "unittest",
         ("discover", "-s", "tests", "-p", "check_*.py", "-t", "."),
     ),
+    "pytest a.py::b -p acme --ds x -n 4 --tb short": (
+        "pytest",
+        ("a.py::b", "-p", "acme", "--ds", "x"),
+    ),
+    "tests/test_a.py -k one": ("pytest", ("tests/test_a.py", "-k", "one")),
     "test_b": ("name", ("test_b",)),
     "run.py --fast 'a b'": ("script", ("run.py", "--fast", "a b")),
     "/usr/bin/python3.11 -u run.py": ("script", ("run.py",)),
@@ -53,7 +58,7 @@ READ = {
 @pytest.mark.parametrize("text", READ)
 def test_targets(text: str) -> None:
     target = parse_target(text)
-    assert (target.kind, target.names) == READ[text]
+    assert (target.kind, (*target.names, *target.options)) == READ[text]
 
 
 @pytest.mark.parametrize(
@@ -78,3 +83,32 @@ def test_odd_text_is_read_in_no_time(part: str) -> None:
 def test_an_absurdly_long_test_is_refused_at_once() -> None:
     with pytest.raises(TargetError, match="200000 characters names no test"):
         parse_target("a" * 200_000)
+
+
+FILES = ("tests/test_a.py", "lib/tests/test_b.py", "one/test_c.py", "two/test_c.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("pytest tests/test_a.py::test_b -x -n 4 --cov=acme", "tests/test_a.py::test_b"),
+        ("python -m pytest -q ./tests/test_a.py", "tests/test_a.py"),
+        ("pytest /repo/tests/test_a.py -k 'x y'", "pytest tests/test_a.py -k 'x y'"),
+        ("/repo/tests/test_a.py::test_b[/repo]", "tests/test_a.py::test_b[/repo]"),
+        ("tests.test_a.T.test_b", "tests/test_a.py::T::test_b"),
+        ("test_b.T", "lib/tests/test_b.py::T"),
+        ("test_c.T", "test_c.T"),
+        ("python -m unittest tests.test_a", "python -m unittest tests.test_a"),
+        ("two words", "two words"),
+        ("test_b", "test_b"),
+    ],
+)
+def test_texts_in_a_repository(text: str, named: str) -> None:
+    assert in_repository(text, FILES, "/repo") == named
+
+
+def test_a_deep_dotted_name_is_read_in_no_time() -> None:
+    files = [f"folder/test_{number}.py" for number in range(20_000)]
+    began = time.monotonic()
+    in_repository("a." * 1_900 + "b", files)
+    assert time.monotonic() - began < 2

@@ -1,0 +1,203 @@
+"""What a text names to debug or to run: a pytest test, a unittest name, a script or a module.
+
+The debug tools, the commands for a repository, recordings and `benchmark.test_command` read their
+tests here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from sandbox.languages.python.pytest_options import read_words
+from sandbox.shell import split_words
+
+Kind = Literal["pytest", "unittest", "script", "module", "name"]
+
+
+class TargetError(ValueError):
+    """The text names nothing that can be launched; the message says what could be."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to run."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    """Node ids, files and folders, dotted names, or a script or module and its arguments; for
+    `name` a test's bare or dotted name, which is looked for in the test files."""
+    options: tuple[str, ...] = ()
+    """pytest's, such as `-k`; none that break a session."""
+
+
+ACCEPTED = (
+    "give a pytest node id (tests/test_cart.py::test_total), a unittest name "
+    "(tests.test_cart.CartTest.test_total), or a script with its arguments"
+)
+MAX_CHARACTERS = 4_000
+MAX_DEPTH = 20
+"""Of folders in a dotted name."""
+QUOTED = re.compile(
+    r"(?<!\S)(?:'(?=[^']*::)(?P<single>[^']*+)'|\"(?=[^\"]*::)(?P<double>[^\"]*+)\")(?!\S)"
+)
+PARAMETRISED = re.compile(r"(?<!\S)\S+?::[^\s\[]*+\[.*\]")
+SPACED = re.compile(r"(?P<path>[^'\"]+? [^'\"]*?\.py)(?:::[^\s\[]*+(?:\[.*\])?)?")
+WORD_OF_COMMAND = re.compile(r"-.*|.*\.py|.*::.*|(?:.*/)?(?:python[\d.]*|pytest|py\.test|unittest)")
+"""Words that may precede a test in a command, but occur in no folder's name."""
+RUNNERS = ("pytest", "py.test")
+VALUED_OPTIONS = ("-W", "-X")
+"""Options of Python that take a value."""
+DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def parse_target(text: str) -> Target:
+    """Parse a launch's `test`, with or without the command that would run it.
+
+    Raises TargetError if it names nothing.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise TargetError(f"a test of {len(text)} characters names no test: {ACCEPTED}")
+    words = command_words(text)
+    if not words:
+        raise TargetError(f"{text!r} names no test: {ACCEPTED}")
+    if words[0] in ("-m", *RUNNERS):
+        return _runner(words)
+    if "::" in words[0] or _selects_tests(words):
+        return _pytest(words)
+    if words[0].endswith(".py"):
+        return Target("script", tuple(words))
+    if DOTTED.fullmatch(words[0]) and len(words) == 1:
+        return Target("name", (words[0],))
+    if words[0].endswith("/"):
+        return _pytest(words)
+    raise TargetError(f"{text!r} names no test: {ACCEPTED}")
+
+
+def command_words(text: str) -> list[str]:
+    """A command's words, without the interpreter. Raises TargetError."""
+    return _without_command(_split(text))
+
+
+def _selects_tests(words: Sequence[str]) -> bool:
+    """Whether they are a test file, alone or with what chooses among its tests."""
+    return is_test_file(words[0]) and (len(words) == 1 or words[1] in ("-k", "-m", "-x"))
+
+
+def is_test_file(path: str) -> bool:
+    """Whether pytest would collect a file by its default names."""
+    name = PurePosixPath(path).name
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+def _split(text: str) -> list[str]:
+    """Split into words as a shell does, except that pytest's ids need no quotes: quotes inside a
+    parametrised id stay, and so do spaces in folders if the text is a single id."""
+    text = text.strip()
+    spaced = SPACED.fullmatch(text)
+    if spaced is not None:
+        *folders, _ = spaced["path"].split()
+        if not any(WORD_OF_COMMAND.fullmatch(word) for word in folders):
+            return [text]
+    node = QUOTED.search(text) or PARAMETRISED.search(text)
+    if node is not None:
+        name = node[node.lastindex or 0]
+        return [*_split(text[: node.start()]), name, *_split(text[node.end() :])]
+    return split_words(text)
+
+
+def _without_command(words: list[str]) -> list[str]:
+    """Drop a leading interpreter and its options: `python -u -m pytest ...`."""
+    if words and re.fullmatch(r"(\S*/)?python[\d.]*", words[0]):
+        words = words[1:]
+        while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
+            words = words[2 if words[0] in VALUED_OPTIONS else 1 :]
+        if words[:1] == ["-c"]:
+            raise TargetError(f"code given with -c can't be debugged: {ACCEPTED}")
+    return words
+
+
+def _runner(words: list[str]) -> Target:
+    """Parse `-m module ...`, or the command of a test runner."""
+    if words == ["-m"]:
+        raise TargetError(f"-m names no module: {ACCEPTED}")
+    runner, *rest = words[1:] if words[0] == "-m" else words
+    if runner in RUNNERS:
+        return _pytest(rest)
+    if runner == "unittest":
+        return Target("unittest", _unittest_arguments(rest))
+    return Target("module", (runner, *rest))
+
+
+def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
+    """The arguments that choose tests, or `discover` with its own, without those about output."""
+    if words[:1] == ["discover"]:
+        return tuple(words)
+    chosen: list[str] = []
+    names: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in ("-k", "--durations"):
+            value = next(rest, "")
+            chosen += [word, value] if word == "-k" else []
+        elif not word.startswith("-"):
+            path = word.removesuffix(".py").strip("./").replace("/", ".")
+            names.append(path if word.endswith(".py") else word)
+    return (*names, *chosen) if names else ("discover", *chosen)
+
+
+def _pytest(words: Sequence[str]) -> Target:
+    """The tests of a pytest command, and those of its options that decide how they run."""
+    names: list[str] = []
+    options: list[str] = []
+    for word in read_words(words, _looks_like_place):
+        if isinstance(word, str):
+            names.append(word)
+        elif not (word.breaks_session or word.only_shows):
+            options += word.words
+    if not names:
+        raise TargetError(f"the command names no test: {ACCEPTED}")
+    return Target("pytest", tuple(names), tuple(options))
+
+
+def _looks_like_place(word: str) -> bool:
+    return "/" in word or "::" in word or word.endswith(".py")
+
+
+# The same texts, for a repository whose files are known.
+
+
+def in_repository(text: str, files: Collection[str], root: str = "") -> str:
+    """A test in the form that its repository's benchmark has: one node id if it is one, also for
+    `tests.test_cart.CartTest.test_total`, else the command. `root` is the folder that paths may
+    begin with. A text that names nothing is returned as it is.
+    """
+    told = text.replace(f"{root}/", "") if root else text
+    try:
+        target = parse_target(told)
+    except TargetError:
+        return text
+    if target.kind == "name" and "." in target.names[0]:
+        return _node_id(target.names[0], files) or told
+    if target.kind != "pytest":
+        return told
+    names = [name.removeprefix("./") for name in target.names]
+    if len(names) == 1 and not target.options:
+        return names[0]
+    return shlex.join(("pytest", *names, *target.options))
+
+
+def _node_id(dotted: str, files: Collection[str]) -> str | None:
+    """The node id of a dotted name; None if no file, or more than one, has it."""
+    parts = dotted.split(".")
+    for length in range(min(len(parts), MAX_DEPTH), 0, -1):
+        path = posixpath.join(*parts[:length]) + ".py"
+        found = [file for file in files if file == path or file.endswith(f"/{path}")]
+        if path in found or len(found) == 1:
+            return "::".join((path if path in found else found[0], *parts[length:]))
+    return None
