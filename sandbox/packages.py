@@ -44,6 +44,8 @@ from sandbox.languages.python.own_environment import read_environment, read_text
 
 INSTALL_TIMEOUT = 900.0
 """Seconds to install all packages of a set."""
+RESOLVE_TIMEOUT = 180.0
+"""Seconds to find out whether a set can be installed."""
 SHOWN_OUTPUT = 1500
 """Characters of the end of pip's output that a message shows."""
 PIP_SETTINGS = (
@@ -376,7 +378,8 @@ def resolve(
         report, fixed = Path(temporary, "report.json"), Path(temporary, "constraints.txt")
         fixed.write_text("\n".join(constraints))
         options = ("--dry-run", "--report", str(report), "--constraint", str(fixed), *options)
-        run_pip(python, [*options, "--target", str(Path(temporary, "none"))], packages, temporary)
+        target = ["--target", str(Path(temporary, "none"))]
+        run_pip(python, [*options, *target], packages, temporary, RESOLVE_TIMEOUT)
         items = json.loads(report.read_bytes())["install"]
     return [
         Resolved(about["name"], about["version"], tuple(about.get("requires_dist", ())))
@@ -390,9 +393,14 @@ def wheels_folder(python: str) -> Path:
 
 
 def run_pip(
-    python: str, options: Sequence[str], packages: Sequence[str], temporary: str | None = None
+    python: str,
+    options: Sequence[str],
+    packages: Sequence[str],
+    temporary: str | None = None,
+    timeout: float = INSTALL_TIMEOUT,
 ) -> None:
-    """`pip install` of wheels alone; `options` name its `--target`. Raises PipFailed."""
+    """`pip install` of wheels alone; `options` name its `--target`, `timeout` is in seconds. Raises
+    PipFailed."""
     # The environment of the test runner has no pip.
     installer = sys.executable if python == runner_python() else python
     cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
@@ -402,7 +410,7 @@ def run_pip(
     with tempfile.TemporaryDirectory() as own:
         argv = [installer, "-c", _PIP, "install", *options, "--", *packages]
         variables = {"TMPDIR": temporary or own, "PIP_CACHE_DIR": os.path.expanduser(cache)}
-        _output(argv, {**variables, "STEPINTO_PIP": _own_pip()})
+        _output(argv, {**variables, "STEPINTO_PIP": _own_pip()}, timeout)
 
 
 def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
@@ -472,7 +480,11 @@ def _files_of(module: str, folder: Path) -> Iterator[Path]:
     yield from inside.glob(f"__pycache__/{name}.*.pyc")
 
 
-def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
+def _output(
+    argv: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    timeout: float = INSTALL_TIMEOUT,
+) -> str:
     shown = "sandbox.packages: `" + " ".join(argv).replace(f"-c {_PIP}", "-m pip") + "`"
     with tempfile.TemporaryDirectory() as empty:
         try:
@@ -482,14 +494,14 @@ def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> 
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 text=True,
-                timeout=INSTALL_TIMEOUT,
+                timeout=timeout,
                 umask=0o022,
                 check=False,
                 cwd=empty,
                 env={**host_environment(PIP_SETTINGS), **(variables or {})},
             )
         except subprocess.TimeoutExpired as error:
-            late = f"pip did not end in {INSTALL_TIMEOUT:.0f} s"
+            late = f"pip did not end in {timeout:.0f} s"
             raise PipFailed(f"{shown}: {late}", late) from error
     if done.returncode != 0:
         output = done.stdout.strip()

@@ -23,7 +23,7 @@ from sandbox.packages import PipFailed, Resolved, made_folder, resolve, runs_as
 
 MOST_WANTED = 300
 """Packages that are tried of one project."""
-MOST_SECONDS = 900.0
+MOST_SECONDS = 600.0
 """Time after which no more packages are tried."""
 HOPELESS = 5
 """Packages after which no more are tried if none could be installed: no index is in reach, say."""
