@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol, Self, TypeVar
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -39,6 +40,20 @@ PackageName = Annotated[str, AfterValidator(require_package_name)]
 """A requirement that may be passed to pip."""
 
 
+def require_repository_address(text: str) -> str:
+    """Returns the text. Raises ValueError unless it is the address of a Maven repository."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(
+            f"{text!r} is not the address of a Maven repository: write `https://host/path`; user "
+            "and password belong into a <server> of ~/.m2/settings.xml"
+        )
+    return text
+
+
+RepositoryAddress = Annotated[str, AfterValidator(require_repository_address)]
+
+
 class JavaConfig(BaseModel):
     """Java settings of a sandbox; all are optional."""
 
@@ -46,11 +61,21 @@ class JavaConfig(BaseModel):
 
     java_home: str | None = None
     """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`."""
+    repositories: tuple[RepositoryAddress, ...] | None = None
+    """Addresses of Maven repositories (`https://...`), for the local sandbox. Before it opens, a
+    build in another sandbox fetches what the project needs from them, once; the first one that has
+    a file decides. []: builds stay offline. None: for the user's own repository the mirror of
+    `~/.m2/settings.xml`, or Maven Central and Gradle's plugin portal, unless `readable_paths` or
+    `maven_options` are set; for other bugs []."""
+    maven_home: str | None = None
+    """Maven's folder inside the sandbox. None: the version of the project's wrapper, or a current
+    one, from `repositories`; without these the `mvn` on PATH."""
     maven_options: tuple[str, ...] | None = None
-    """Options of every `mvn`. None: offline, and with Debian's repository if the sandbox has that
-    one and no other."""
+    """Options of every `mvn`. None: offline, with what was fetched from `repositories`, or else
+    with Debian's repository if the sandbox has that one and no other."""
     gradle_options: tuple[str, ...] | None = None
-    """Options of every `gradle`, besides `--no-daemon`. None: offline."""
+    """Options of every `gradle`, besides `--no-daemon`. None: offline, with what was fetched from
+    `repositories`."""
     class_path: tuple[str, ...] = ()
     """Jars and folders inside the sandbox, for programs without a build file."""
 

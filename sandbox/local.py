@@ -190,8 +190,10 @@ class LocalSandbox(Sandbox):
         reset = [f"--default-signal={names}"] if names else []
         is_wrapped = bool(self._bubblewrap.program)
         temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
+        maven = self.config.java.maven_home
+        programs = [Path(self.python).parent, *([f"{maven}/bin"] if maven else []), SYSTEM_PATH]
         variables = {
-            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
+            "PATH": ":".join(map(str, programs)),
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,

@@ -328,10 +328,15 @@ def _with_tool(job: BuildJob, module: Module, found: Found) -> JavaProject:
 
 def _workspace(sandbox: Sandbox) -> _Workspace:
     if sandbox not in _workspaces:
-        script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
-        result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
-        _workspaces[sandbox] = _Workspace(frozenset(result.output.split()))
+        _workspaces[sandbox] = _Workspace(installed_tools(sandbox))
     return _workspaces[sandbox]
+
+
+def installed_tools(sandbox: Sandbox) -> frozenset[str]:
+    """The build tools in a sandbox: `mvn`, `gradle`."""
+    script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
+    result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
+    return frozenset(result.output.split())
 
 
 def java_command(
