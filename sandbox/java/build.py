@@ -18,7 +18,6 @@ from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.maven import SKIPPED_CHECKS, build_maven, maven_command
 from sandbox.java.project import (
     OUTPUT_FOLDERS,
-    TOOLS,
     BuildJob,
     BuildKind,
     CompileStep,
@@ -26,6 +25,7 @@ from sandbox.java.project import (
     Module,
     Scan,
     find_module,
+    installed_tools,
     is_build_file,
     scan_workspace,
 )
@@ -330,13 +330,6 @@ def _workspace(sandbox: Sandbox) -> _Workspace:
     if sandbox not in _workspaces:
         _workspaces[sandbox] = _Workspace(installed_tools(sandbox))
     return _workspaces[sandbox]
-
-
-def installed_tools(sandbox: Sandbox) -> frozenset[str]:
-    """The build tools in a sandbox: `mvn`, `gradle`."""
-    script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
-    result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
-    return frozenset(result.output.split())
 
 
 def java_command(

@@ -1,35 +1,43 @@
-"""What a Java project's build needs from Maven repositories, fetched once and cached.
+"""Fetch what a Java project's build needs from Maven repositories, once, into a repository of its
+own.
 
-Before the first sandbox of a project opens, its build tool runs in a sandbox of its own, which
-reaches nothing but an `ArtifactServer`. All files that this build asks for become a repository of
-the project's own, which its sandboxes mount read-only and in which the build tools then run
-offline. It has exactly what the build needs, down to the test runner's providers, and no other
-project's jars, which could hold the fix of a bug.
+Before the first sandbox of a project opens, its build tool runs in another one, which reaches
+nothing but an `ArtifactServer`. Nothing else would know what a build asks for, down to the test
+runner's providers and the annotation processors.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
 import logging
-import os
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.environment import cache_folder
-from sandbox.errors import SandboxUnavailable
-from sandbox.java.artifacts import METADATA, ArtifactStore, Repository, serving
-from sandbox.java.build import installed_tools
+from sandbox.errors import JavaUnavailable, SandboxUnavailable
+from sandbox.java.artifacts import ArtifactStore, Repository, serving
 from sandbox.java.distributions import maven_home, maven_version
 from sandbox.java.jdk import find_jdk
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.maven_settings import repositories_of
-from sandbox.java.project import BuildKind, Module, find_module, is_build_file, scan_workspace
+from sandbox.java.project import (
+    BuildKind,
+    Module,
+    find_module,
+    installed_tools,
+    is_build_file,
+    scan_workspace,
+)
+from sandbox.java.project_repository import (
+    ProjectRepository,
+    digest_of,
+    repositories_folder,
+    settings_options,
+    write_settings,
+)
 from sandbox.leftovers import OwnedFolder
 from sandbox.shell import FOLDER, write_bytes
 
@@ -42,16 +50,6 @@ PORT = 8081
 """Of the sandbox's own loopback network."""
 FORWARDER = f"{FOLDER}/forward.py"
 SOCKET = "socket"
-SETTINGS = "settings.xml"
-REPOSITORY_ID = "stepinto"
-"""Maven keeps the lists of versions of each repository under its id."""
-_SETTINGS = f"""\
-<settings>
-  <mirrors>
-    <mirror><id>{REPOSITORY_ID}</id><mirrorOf>*</mirrorOf><url>%s</url></mirror>
-  </mirrors>
-</settings>
-"""
 NO_TEST = "*#stepintoRunsNoTest"
 """Chooses no test, but lets Surefire look for one: so it asks for all that runs tests."""
 
@@ -75,16 +73,18 @@ def with_dependencies(
         return config
     try:
         equipped = _with_maven(config, files, repositories)
-        folder = repository_folder(equipped, files, repositories)
+        project = project_repository(equipped, files, repositories)
+    except JavaUnavailable:
+        # Whatever needs Java says so.
+        return config
     except SandboxUnavailable as error:
         if is_set:
             raise
         logger.warning(f"the build stays offline: {error}")
         return config
-    place = str(folder)
-    options = ("-o", *settings_options(folder), f"-Dmaven.repo.local={place}")
-    java = equipped.java.model_copy(update={"maven_options": java.maven_options or options})
-    readable = (*equipped.readable_paths, place)
+    options = java.maven_options or project.maven_options
+    java = equipped.java.model_copy(update={"maven_options": options})
+    readable = (*equipped.readable_paths, str(project.folder))
     return equipped.model_copy(update={"readable_paths": readable, "java": java})
 
 
@@ -103,54 +103,43 @@ def _with_maven(
     return config.model_copy(update={"java": java, "readable_paths": readable})
 
 
-_attempts: set[str] = set()
-"""Digests of the projects whose fetching build failed in this process."""
-
-
-def repository_folder(
+def project_repository(
     config: SandboxConfig, files: Mapping[str, bytes], repositories: Sequence[Repository]
-) -> Path:
-    """The project's own repository, made on first use. Of two processes that want the same one, one
-    makes it and the other waits. Raises SandboxUnavailable."""
-    root = cache_folder() / "java"
+) -> ProjectRepository:
+    """The project's own repository, filled on first use. Of two processes that want the same one,
+    one fills it and the other waits. Raises SandboxUnavailable."""
     facts = [*(repository.url for repository in repositories), str(config.java.maven_home)]
     build_files = {path: data for path, data in files.items() if is_build_file(path)}
-    folder, attempt = root / _digest(facts, build_files), _digest(facts, files)
-    complete = folder.with_suffix(".complete")
+    project = ProjectRepository(repositories_folder() / digest_of(facts, build_files))
+    tree = digest_of([], files)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with folder.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # A build that failed may not have asked for everything: other sources are tried again.
-            if not complete.exists() and attempt not in _attempts:
-                if _fetch(config, files, repositories, folder):
-                    complete.touch()
-                else:
-                    _attempts.add(attempt)
+        with project.locked():
+            if not project.is_filled(tree):
+                fetched = _fetch(config, files, repositories)
+                project.fill(fetched.given, repositories[0].url)
+                if fetched.is_whole:
+                    project.note_attempt(tree)
     except OSError as error:
         raise SandboxUnavailable(
-            f"{root}, where the dependencies of Java projects are kept, can't be written "
-            f"({error}); set XDG_CACHE_HOME to a folder that can"
+            f"{project.folder}, where the dependencies of a Java project are kept, can't be "
+            f"written ({error}); set XDG_CACHE_HOME to a folder that can"
         ) from error
-    return folder
+    return project
 
 
-def _digest(facts: Sequence[str], files: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    for path in sorted(files):
-        content = hashlib.sha256(files[path]).digest()
-        digest.update(path.encode() + b"\0" + content)
-    return digest.hexdigest()[:16]
+@dataclass(frozen=True)
+class _Fetched:
+    given: Mapping[str, Path]
+    """The files that the builds asked for, by their path in a repository."""
+    is_whole: bool
+    """Whether asking again would give no more."""
 
 
 def _fetch(
-    config: SandboxConfig,
-    files: Mapping[str, bytes],
-    repositories: Sequence[Repository],
-    folder: Path,
-) -> bool:
-    """Build a project in a sandbox that reaches the repositories, and put all files that it asked
-    for into a folder. Returns whether the build succeeded. Raises SandboxUnavailable."""
+    config: SandboxConfig, files: Mapping[str, bytes], repositories: Sequence[Repository]
+) -> _Fetched:
+    """Build a project in a sandbox that reaches the repositories. Raises JavaUnavailable,
+    SandboxError."""
     urls = ", ".join(repository.url for repository in repositories)
     logger.info(f"fetching once what the build needs, from {urls}")
     largest, most = config.file_size_mb * MEGABYTE, config.disk_mb * MEGABYTE
@@ -167,15 +156,14 @@ def _fetch(
         refused = tuple(server.refused)
     for reason in refused:
         logger.warning(reason)
-    if store.unreachable and not ended_well:
-        told = "; ".join(f"{url}: {why}" for url, why in store.unreachable.items())
+    silent = "; ".join(f"{url}: {why}" for url, why in store.unreachable.items())
+    if silent and not store.given:
         raise SandboxUnavailable(
-            f"a Maven repository does not answer ({told}): name one that does in "
-            "sandbox.java.repositories"
+            f"no Maven repository answers ({silent}): name one in sandbox.java.repositories"
         )
-    write_settings(folder, repositories[0].url)
-    _lay_out(store.given, folder)
-    return ended_well and not refused
+    if silent and not ended_well:
+        logger.warning(f"a Maven repository does not answer: {silent}")
+    return _Fetched(store.given, ended_well or not silent)
 
 
 @contextmanager
@@ -187,18 +175,6 @@ def _shared_folder() -> Iterator[Path]:
         yield owned.path
     finally:
         owned.remove()
-
-
-def write_settings(folder: Path, address: str) -> None:
-    """Write Maven's settings that make this address the only repository."""
-    file = folder / SETTINGS
-    file.write_text(_SETTINGS % address)
-    file.chmod(0o644)
-
-
-def settings_options(folder: Path) -> tuple[str, ...]:
-    """Maven's options for a folder's settings."""
-    return ("-s", f"{folder}/{SETTINGS}")
 
 
 def _build(sandbox: Sandbox, socket: str) -> bool:
@@ -241,19 +217,3 @@ def _fetching_command(sandbox: Sandbox, module: Module) -> list[str]:
         *("-Dsurefire.failIfNoSpecifiedTests=false", "-Dmaven.test.failure.ignore=true"),
     ]
     return maven_command(sandbox, find_jdk(sandbox), module, options)
-
-
-def _lay_out(given: Mapping[str, Path], folder: Path) -> None:
-    """Add files to a folder that is a repository for Maven and Gradle."""
-    for path, file in given.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        names = [place.name]
-        if place.name == METADATA:
-            names.append(f"maven-metadata-{REPOSITORY_ID}.xml")
-        for name in names:
-            place.with_name(name).unlink(missing_ok=True)
-            os.link(file, place.with_name(name))
-    # The sandbox's commands may run as another user.
-    for parent, _, _ in os.walk(folder):
-        os.chmod(parent, 0o755)

@@ -1,0 +1,127 @@
+"""A Java project's own repository: a folder of the cache with exactly what its build asked for.
+
+The sandboxes of the project mount it read-only, and build tools run offline in it. It has no other
+project's jars, which could hold the fix of a bug.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.base import SandboxConfig
+from sandbox.environment import cache_folder
+from sandbox.java.artifacts import METADATA
+
+REPOSITORY_ID = "stepinto"
+"""Maven keeps the lists of versions of each repository under its id."""
+SETTINGS = "settings.xml"
+_SETTINGS = f"""\
+<settings>
+  <mirrors>
+    <mirror><id>{REPOSITORY_ID}</id><mirrorOf>*</mirrorOf><url>%s</url></mirror>
+  </mirrors>
+</settings>
+"""
+
+
+def repositories_folder() -> Path:
+    """The folder of all projects' repositories."""
+    return cache_folder() / "java"
+
+
+def digest_of(facts: Sequence[str], files: Mapping[str, bytes]) -> str:
+    """16 hex digits over these facts and files."""
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    for path in sorted(files):
+        content = hashlib.sha256(files[path]).digest()
+        digest.update(path.encode() + b"\0" + content)
+    return digest.hexdigest()[:16]
+
+
+def write_settings(folder: Path, address: str) -> None:
+    """Write settings of Maven that make this address the only repository."""
+    file = folder / SETTINGS
+    file.write_text(_SETTINGS % address)
+    file.chmod(0o644)
+
+
+def settings_options(folder: Path) -> tuple[str, ...]:
+    """Maven's options that choose the settings of a folder."""
+    return ("-s", f"{folder}/{SETTINGS}")
+
+
+@dataclass(frozen=True)
+class ProjectRepository:
+    """One project's repository, and the record of how it was filled."""
+
+    folder: Path
+
+    @property
+    def maven_options(self) -> tuple[str, ...]:
+        """Maven's options to run offline in it."""
+        return ("-o", *settings_options(self.folder), f"-Dmaven.repo.local={self.folder}")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from filling it meanwhile."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def is_filled(self, tree: str) -> bool:
+        """Whether it needs no other build to fill it. One that failed may not have asked for
+        everything: if a later build lacks something, another tree of sources is worth a try."""
+        attempts = self._attempts.read_text().split() if self._attempts.exists() else []
+        return bool(attempts) and (tree in attempts or not self._lacking.exists())
+
+    def fill(self, given: Mapping[str, Path], address: str) -> None:
+        """Add what a build asked for, by its path in the repository at `address`."""
+        for path, file in given.items():
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _link(file, place)
+            if place.name == METADATA:
+                _link(file, place.with_name(f"maven-metadata-{REPOSITORY_ID}.xml"))
+        write_settings(self.folder, address)
+        # The sandbox's commands may run as another user.
+        for parent, _, _ in os.walk(self.folder):
+            os.chmod(parent, 0o755)
+
+    def note_attempt(self, tree: str) -> None:
+        """Note that a build of this tree asked for all it could."""
+        with self._attempts.open("a") as attempts:
+            attempts.write(f"{tree}\n")
+        self._lacking.unlink(missing_ok=True)
+
+    def note_lacking(self) -> None:
+        """Note that a build lacks something."""
+        self._lacking.touch()
+
+    @property
+    def _attempts(self) -> Path:
+        return self.folder.with_suffix(".attempts")
+
+    @property
+    def _lacking(self) -> Path:
+        return self.folder.with_suffix(".lacking")
+
+
+def repository_in(config: SandboxConfig) -> ProjectRepository | None:
+    """The project's repository that a sandbox mounts."""
+    for path in map(Path, config.readable_paths):
+        if path.parent == repositories_folder():
+            return ProjectRepository(path)
+    return None
+
+
+def _link(file: Path, place: Path) -> None:
+    place.unlink(missing_ok=True)
+    os.link(file, place)
