@@ -60,7 +60,10 @@ class JavaConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     java_home: str | None = None
-    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`."""
+    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`, or
+    if that is too old or too new for `release` another one in /usr/lib/jvm."""
+    release: int | None = None
+    """The Java release that the project is written for. None: what its build files name."""
     repositories: tuple[RepositoryAddress, ...] | None = None
     """Addresses of Maven repositories (`https://...`), for the local sandbox. Before it opens, a
     build in another sandbox fetches what the project needs from them, once; the first one that has

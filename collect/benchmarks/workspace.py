@@ -22,7 +22,7 @@ from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.java.dependencies import with_dependencies
+from sandbox.java.dependencies import for_project
 from sandbox.packages import packages_folder, pytest_plugins, runner_python
 from sandbox.shell import capture, scratch_folder
 
@@ -47,7 +47,7 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
         variables |= configured.environment
         configured = configured.model_copy(update={"environment": variables})
     if instance.language == "java" and instance.image is None:
-        configured = with_dependencies(configured, instance.files, instance.is_users)
+        configured = for_project(configured, instance.files, instance.is_users)
     return open_sandbox(configured, instance.image, instance.image_workspace)
 
 

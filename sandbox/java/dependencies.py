@@ -20,7 +20,7 @@ from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import JavaUnavailable, SandboxUnavailable
 from sandbox.java.artifacts import ArtifactStore, Repository, serving
 from sandbox.java.distributions import maven_home, maven_version
-from sandbox.java.jdk import find_jdk
+from sandbox.java.jdk import find_jdk, release_of
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.maven_settings import repositories_of
 from sandbox.java.project import (
@@ -54,16 +54,18 @@ NO_TEST = "*#stepintoRunsNoTest"
 """Chooses no test, but lets Surefire look for one: so it asks for all that runs tests."""
 
 
-def with_dependencies(
+def for_project(
     config: SandboxConfig, files: Mapping[str, bytes], by_default: bool = False
 ) -> SandboxConfig:
-    """The config of sandboxes in which this project's build finds what it needs. The first call for
-    a project fetches it, which may take minutes.
+    """The config of sandboxes in which a Java project with these files builds: with its release of
+    Java, and all that its build asks for. The first call for a project fetches this, which may take
+    minutes.
 
     `by_default` says what `sandbox.java.repositories` means if it is not set: the user's own
     repositories, or none. Raises SandboxUnavailable if a configured repository does not answer.
     """
-    java = config.java
+    java = config.java.model_copy(update={"release": config.java.release or release_of(files)})
+    config = config.model_copy(update={"java": java})
     is_set = java.repositories is not None
     chosen = is_set or (by_default and java.maven_options is None and not config.readable_paths)
     if config.backend != "local" or not chosen or not any(map(is_build_file, files)):
