@@ -31,7 +31,7 @@ from sandbox.environment import cache_folder
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect to a repository, and to wait for each part of an answer."""
-RETRIES = Retry(3, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504))
+RETRIES = Retry(3, connect=1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504))
 MEGABYTE = 1024 * 1024
 PATH = re.compile(r"(?:[A-Za-z0-9_][\w.+~-]*/)*[A-Za-z0-9_][\w.+~-]*", re.ASCII)
 """No segment begins with a dot, so no path leads out of a folder."""
