@@ -65,22 +65,31 @@ class JavaConfig(BaseModel):
     release: int | None = None
     """The Java release that the project is written for. None: what its build files name."""
     repositories: tuple[RepositoryAddress, ...] | None = None
-    """Addresses of Maven repositories (`https://...`), for the local sandbox. Before it opens, a
-    build in another sandbox fetches what the project needs from them, once; the first one that has
-    a file decides. []: builds stay offline. None: for the user's own repository the mirror of
-    `~/.m2/settings.xml`, or Maven Central and Gradle's plugin portal, unless `readable_paths` or
-    `maven_options` are set; for other bugs []."""
+    """Addresses of Maven repositories (`https://host/path`) for the local sandbox. Before it opens,
+    a build in another sandbox fetches once what the project needs from them; the first one that has
+    a file decides. []: builds stay offline. None: for the user's own repository the mirror that
+    `~/.m2/settings.xml` names, else Maven Central, and for Gradle its plugins and distributions,
+    unless `readable_paths`, `maven_options` or `gradle_options` are set; for other bugs []."""
     maven_home: str | None = None
-    """Maven's folder inside the sandbox. None: the version of the project's wrapper, or a current
-    one, from `repositories`; without these the `mvn` on PATH."""
+    """Maven's folder inside the sandbox. None: the Maven of the project's wrapper, or else a
+    current one, from `repositories`; without these the `mvn` on PATH."""
     maven_options: tuple[str, ...] | None = None
-    """Options of every `mvn`. None: offline, with what was fetched from `repositories`, or else
-    with Debian's repository if the sandbox has that one and no other."""
+    """Options of every `mvn`. None: offline, with what came from `repositories`, or else with
+    Debian's repository if the sandbox has that one and no other."""
+    gradle_home: str | None = None
+    """Gradle's folder inside the sandbox. None: the Gradle of the project's wrapper from
+    `repositories`, or else the `gradle` on PATH."""
     gradle_options: tuple[str, ...] | None = None
-    """Options of every `gradle`, besides `--no-daemon`. None: offline, with what was fetched from
+    """Options of every `gradle`, besides `--no-daemon`. None: offline, with what came from
     `repositories`."""
     class_path: tuple[str, ...] = ()
     """Jars and folders inside the sandbox, for programs without a build file."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The build tools' folders of programs."""
+        homes = (self.maven_home, self.gradle_home)
+        return tuple(f"{home}/bin" for home in homes if home is not None)
 
 
 SOURCE_LIMIT = 8 * 1024 * 1024

@@ -190,10 +190,9 @@ class LocalSandbox(Sandbox):
         reset = [f"--default-signal={names}"] if names else []
         is_wrapped = bool(self._bubblewrap.program)
         temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
-        maven = self.config.java.maven_home
-        programs = [Path(self.python).parent, *([f"{maven}/bin"] if maven else []), SYSTEM_PATH]
+        programs = (str(Path(self.python).parent), *self.config.java.programs, SYSTEM_PATH)
         variables = {
-            "PATH": ":".join(map(str, programs)),
+            "PATH": ":".join(programs),
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import JavaUnavailable, SandboxUnavailable
-from sandbox.java.artifacts import ArtifactStore, Repository, serving
-from sandbox.java.distributions import maven_home, maven_version
+from sandbox.java.artifacts import ArtifactRefused, ArtifactStore, Repository, serving
+from sandbox.java.distributions import gradle_for, maven_for, unpacked
+from sandbox.java.gradle import gradle_command
 from sandbox.java.jdk import find_jdk, release_of
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.maven_settings import repositories_of
@@ -34,8 +36,9 @@ from sandbox.java.project import (
 from sandbox.java.project_repository import (
     ProjectRepository,
     digest_of,
+    gradle_settings,
+    maven_settings,
     repositories_folder,
-    settings_options,
     write_settings,
 )
 from sandbox.leftovers import OwnedFolder
@@ -52,6 +55,11 @@ FORWARDER = f"{FOLDER}/forward.py"
 SOCKET = "socket"
 NO_TEST = "*#stepintoRunsNoTest"
 """Chooses no test, but lets Surefire look for one: so it asks for all that runs tests."""
+GRADLE_SCRIPT = f"{FOLDER}/fetch.gradle"
+GRADLE_TASKS = ("stepintoResolve", "stepintoCompile")
+_ENGINE = re.compile(
+    r"org/junit/platform/junit-platform-engine/([^/]+)/junit-platform-engine-[^/]+\.jar"
+)
 
 
 def for_project(
@@ -66,16 +74,18 @@ def for_project(
     """
     java = config.java.model_copy(update={"release": config.java.release or release_of(files)})
     config = config.model_copy(update={"java": java})
-    is_set = java.repositories is not None
-    chosen = is_set or (by_default and java.maven_options is None and not config.readable_paths)
-    if config.backend != "local" or not chosen or not any(map(is_build_file, files)):
+    if config.backend != "local" or not any(map(is_build_file, files)):
         return config
-    repositories = repositories_of(java.repositories)
+    is_set = java.repositories is not None
+    if not is_set and (not by_default or _is_equipped(config)):
+        return config
+    with_gradle = any("gradle" in path for path in files)
+    repositories = repositories_of(java.repositories, with_gradle)
     if not repositories:
         return config
     try:
-        equipped = _with_maven(config, files, repositories)
-        project = project_repository(equipped, files, repositories)
+        config = _with_tools(config, files, repositories)
+        project = project_repository(config, files, repositories)
     except JavaUnavailable:
         # Whatever needs Java says so.
         return config
@@ -84,24 +94,37 @@ def for_project(
             raise
         logger.warning(f"the build stays offline: {error}")
         return config
-    options = java.maven_options or project.maven_options
-    java = equipped.java.model_copy(update={"maven_options": options})
-    readable = (*equipped.readable_paths, str(project.folder))
-    return equipped.model_copy(update={"readable_paths": readable, "java": java})
+    options = {
+        "maven_options": java.maven_options or project.maven_options,
+        "gradle_options": java.gradle_options or project.gradle_options,
+    }
+    java = config.java.model_copy(update=options)
+    readable = (*config.readable_paths, str(project.folder))
+    return config.model_copy(update={"readable_paths": readable, "java": java})
 
 
-def _with_maven(
+def _is_equipped(config: SandboxConfig) -> bool:
+    """Whether the config says itself where dependencies come from."""
+    java = config.java
+    options = java.maven_options is not None or java.gradle_options is not None
+    return options or bool(config.readable_paths)
+
+
+def _with_tools(
     config: SandboxConfig, files: Mapping[str, bytes], repositories: Sequence[Repository]
 ) -> SandboxConfig:
-    """The config with the Maven of a project that has a `pom.xml`, unless it sets one. Raises
+    """The config with the build tools of a project, unless it sets them. Raises
     SandboxUnavailable."""
-    if config.java.maven_home is not None or "pom.xml" not in map(posixpath.basename, files):
-        return config
-    home = maven_home(maven_version(files), repositories)
-    if home is None:
-        return config
-    java = config.java.model_copy(update={"maven_home": str(home)})
-    readable = (*config.readable_paths, str(home))
+    wanted = {"maven_home": maven_for(files), "gradle_home": gradle_for(files)}
+    homes: dict[str, str] = {}
+    for setting, distribution in wanted.items():
+        if distribution is None or getattr(config.java, setting) is not None:
+            continue
+        folder = unpacked(distribution, repositories)
+        if folder is not None:
+            homes[setting] = str(folder)
+    java = config.java.model_copy(update=homes)
+    readable = (*config.readable_paths, *homes.values())
     return config.model_copy(update={"java": java, "readable_paths": readable})
 
 
@@ -110,7 +133,7 @@ def project_repository(
 ) -> ProjectRepository:
     """The project's own repository, filled on first use. Of two processes that want the same one,
     one fills it and the other waits. Raises SandboxUnavailable."""
-    facts = [*(repository.url for repository in repositories), str(config.java.maven_home)]
+    facts = [*(repository.url for repository in repositories), *config.java.programs]
     build_files = {path: data for path, data in files.items() if is_build_file(path)}
     project = ProjectRepository(repositories_folder() / digest_of(facts, build_files))
     tree = digest_of([], files)
@@ -148,14 +171,19 @@ def _fetch(
     store = ArtifactStore(repositories, largest, most)
     with _shared_folder() as shared, serving(store, shared / SOCKET) as server:
         address = f"http://127.0.0.1:{PORT}/{server.token}"
-        write_settings(shared, address)
-        java = config.java.model_copy(update={"maven_options": settings_options(shared)})
+        write_settings(shared, address, address)
+        options = {
+            "maven_options": maven_settings(shared),
+            "gradle_options": gradle_settings(shared),
+        }
+        java = config.java.model_copy(update=options)
         readable = (*config.readable_paths, str(shared))
         reaching = config.model_copy(update={"java": java, "readable_paths": readable})
         with open_sandbox(reaching) as sandbox:
             sandbox.write_files(files)
             ended_well = _build(sandbox, f"{shared}/{SOCKET}")
         refused = tuple(server.refused)
+    _add_launchers(store)
     for reason in refused:
         logger.warning(reason)
     silent = "; ".join(f"{url}: {why}" for url, why in store.unreachable.items())
@@ -212,10 +240,26 @@ def find_builds(sandbox: Sandbox) -> list[Module]:
 
 def _fetching_command(sandbox: Sandbox, module: Module) -> list[str]:
     """The command that builds and runs no test, but asks for all that later builds and test runs
-    ask for."""
+    ask for. Raises JavaUnavailable, SandboxError."""
+    jdk = find_jdk(sandbox)
+    if module.kind is BuildKind.GRADLE:
+        script = Path(__file__).with_name("fetch.gradle").read_bytes()
+        write_bytes(sandbox, GRADLE_SCRIPT, script)
+        return gradle_command(sandbox, jdk, ["-I", GRADLE_SCRIPT, "--continue", *GRADLE_TASKS])
     options = [
         *SKIPPED_CHECKS,
         *("-fae", f"-Dtest={NO_TEST}", "-DfailIfNoTests=false"),
         *("-Dsurefire.failIfNoSpecifiedTests=false", "-Dmaven.test.failure.ignore=true"),
     ]
-    return maven_command(sandbox, find_jdk(sandbox), module, options)
+    return maven_command(sandbox, jdk, module, options)
+
+
+def _add_launchers(store: ArtifactStore) -> None:
+    """Ask for the launcher of each version of JUnit's platform: build tools that bring their own do
+    not."""
+    for path in list(store.given):
+        if (match := _ENGINE.fullmatch(path)) is not None:
+            version = match[1]
+            folder = f"org/junit/platform/junit-platform-launcher/{version}"
+            with suppress(ArtifactRefused):
+                store.get(f"{folder}/junit-platform-launcher-{version}.jar")

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.base import Sandbox
-from sandbox.errors import BuildFailed
 from sandbox.java.javac import build_failed
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
@@ -25,7 +24,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
-from sandbox.java.project_repository import repository_in
+from sandbox.java.project_repository import with_advice
 from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
@@ -231,28 +230,8 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
     told = run_tool(job, module, _BUILD, LOG, *command)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
-        raise with_missing(job.sandbox, build_failed(job.sandbox, "mvn", output))
+        raise with_advice(job.sandbox, build_failed(job.sandbox, "mvn", output))
     return project_of(read_log(told.output), job.absolute(module.folder), module)
-
-
-OFFLINE = re.compile(r"\boffline mode\b|No cached version of")
-"""How Maven or Gradle says that it would have fetched something."""
-
-
-def with_missing(sandbox: Sandbox, failed: BuildFailed) -> BuildFailed:
-    """The failure of a build, with advice if it lacks dependencies."""
-    if failed.in_sources or not OFFLINE.search(str(failed)):
-        return failed
-    own = repository_in(sandbox.config)
-    if own is None:
-        advice = "builds are offline: sandbox.java.repositories names where it comes from"
-    else:
-        own.note_lacking()
-        advice = (
-            "no repository of sandbox.java.repositories has it, or the build did not ask for it "
-            "when it was fetched, before the build files changed"
-        )
-    return BuildFailed(f"{failed}\n{advice}")
 
 
 def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[str]) -> list[str]:

@@ -13,7 +13,8 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.java.artifacts import Repository
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
-GRADLE_PLUGINS = "https://plugins.gradle.org/m2"
+FOR_GRADLE = ("https://plugins.gradle.org/m2", "https://services.gradle.org/distributions")
+"""Gradle's plugins, and Gradle itself."""
 VARIABLE = re.compile(r"\$\{env\.(\w+)\}")
 CENTRAL_IDS = ("central", "*", "external:*")
 """What a mirror of Maven Central says that it mirrors."""
@@ -28,6 +29,12 @@ class MavenSettings:
     """The address that is asked in the place of Maven Central."""
     credentials: tuple[tuple[str, tuple[str, str]], ...] = ()
     """User and password by the address that they are for."""
+
+    def defaults(self, with_gradle: bool) -> tuple[str, ...]:
+        """The addresses of repositories if StepInto has no setting."""
+        if self.offline:
+            return ()
+        return (self.mirror or CENTRAL, *(FOR_GRADLE if with_gradle else ()))
 
 
 def user_settings() -> MavenSettings:
@@ -55,20 +62,14 @@ def read_settings(data: bytes) -> MavenSettings:
     )
 
 
-def repositories_of(configured: Sequence[str] | None) -> tuple[Repository, ...]:
-    """The repositories of the setting; of the user's own settings if it is None. Raises
-    SandboxUnavailable."""
+def repositories_of(
+    configured: Sequence[str] | None, with_gradle: bool = False
+) -> tuple[Repository, ...]:
+    """The repositories of the setting; if it is None, those that the user's own settings name, and
+    `with_gradle` what Gradle needs. Raises SandboxUnavailable."""
     settings = user_settings()
-    urls: Sequence[str]
-    if configured is not None:
-        urls = configured
-    elif settings.offline:
-        urls = ()
-    elif settings.mirror is not None:
-        urls = (settings.mirror,)
-    else:
-        urls = (CENTRAL, GRADLE_PLUGINS)
     known = dict(settings.credentials)
+    urls = settings.defaults(with_gradle) if configured is None else configured
     addresses = [url.rstrip("/") for url in urls]
     return tuple(Repository(address, known.get(address)) for address in addresses)
 

@@ -10,18 +10,21 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.base import SandboxConfig
+from sandbox.base import Sandbox, SandboxConfig
 from sandbox.environment import cache_folder
+from sandbox.errors import BuildFailed
 from sandbox.java.artifacts import METADATA
 
 REPOSITORY_ID = "stepinto"
 """Maven keeps the lists of versions of each repository under its id."""
 SETTINGS = "settings.xml"
+SCRIPT = "repositories.gradle"
 _SETTINGS = f"""\
 <settings>
   <mirrors>
@@ -45,16 +48,24 @@ def digest_of(facts: Sequence[str], files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_settings(folder: Path, address: str) -> None:
-    """Write settings of Maven that make this address the only repository."""
-    file = folder / SETTINGS
-    file.write_text(_SETTINGS % address)
-    file.chmod(0o644)
+def write_settings(folder: Path, maven: str, gradle: str) -> None:
+    """Write settings of Maven and an initialization script of Gradle that make these addresses the
+    only repository."""
+    script = Path(__file__).with_name(SCRIPT).read_text()
+    texts = {SETTINGS: _SETTINGS % maven, SCRIPT: script.replace("REPOSITORY", gradle)}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o644)
 
 
-def settings_options(folder: Path) -> tuple[str, ...]:
-    """Maven's options that choose the settings of a folder."""
+def maven_settings(folder: Path) -> tuple[str, ...]:
+    """Maven's options that choose the settings in a folder."""
     return ("-s", f"{folder}/{SETTINGS}")
+
+
+def gradle_settings(folder: Path) -> tuple[str, ...]:
+    """Gradle's options that choose the script in a folder."""
+    return ("-I", f"{folder}/{SCRIPT}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,12 @@ class ProjectRepository:
     @property
     def maven_options(self) -> tuple[str, ...]:
         """Maven's options to run offline in it."""
-        return ("-o", *settings_options(self.folder), f"-Dmaven.repo.local={self.folder}")
+        return ("-o", *maven_settings(self.folder), f"-Dmaven.repo.local={self.folder}")
+
+    @property
+    def gradle_options(self) -> tuple[str, ...]:
+        """Gradle's options to run offline in it."""
+        return ("--offline", *gradle_settings(self.folder))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -90,7 +106,7 @@ class ProjectRepository:
             _link(file, place)
             if place.name == METADATA:
                 _link(file, place.with_name(f"maven-metadata-{REPOSITORY_ID}.xml"))
-        write_settings(self.folder, address)
+        write_settings(self.folder, address, self.folder.as_uri())
         # The sandbox's commands may run as another user.
         for parent, _, _ in os.walk(self.folder):
             os.chmod(parent, 0o755)
@@ -120,6 +136,26 @@ def repository_in(config: SandboxConfig) -> ProjectRepository | None:
         if path.parent == repositories_folder():
             return ProjectRepository(path)
     return None
+
+
+OFFLINE = re.compile(r"\boffline mode\b|No cached version of")
+"""How Maven or Gradle says that it would have fetched something."""
+
+
+def with_advice(sandbox: Sandbox, failed: BuildFailed) -> BuildFailed:
+    """The failure of a build, with advice if it lacks dependencies."""
+    if failed.in_sources or not OFFLINE.search(str(failed)):
+        return failed
+    own = repository_in(sandbox.config)
+    if own is None:
+        advice = "builds are offline: sandbox.java.repositories names where it comes from"
+    else:
+        own.note_lacking()
+        advice = (
+            "no repository of sandbox.java.repositories has it, or the build did not ask for it "
+            "when it was fetched, before the build files changed"
+        )
+    return BuildFailed(f"{failed}\n{advice}")
 
 
 def _link(file: Path, place: Path) -> None:

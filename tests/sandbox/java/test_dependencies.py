@@ -17,7 +17,16 @@ from sandbox.java.dependencies import find_builds, for_project
 from sandbox.java.project import BuildKind, Module
 from sandbox.java.project_repository import repository_in
 from tests.sandbox.java.conftest import Lay, require_program
-from tests.sandbox.java.programs import CALC_TEST, JUNIT_4, MAVEN, MODULES, TEST, dependencies, pom
+from tests.sandbox.java.programs import (
+    CALC_TEST,
+    GRADLE,
+    JUNIT_4,
+    MAVEN,
+    MODULES,
+    TEST,
+    dependencies,
+    pom,
+)
 from tests.sandbox.java.repository_server import PACKAGED, MavenServer
 
 
@@ -59,7 +68,7 @@ def test_a_build_is_fetched_once_and_then_runs_offline(packaged: MavenServer) ->
     assert not list(own.folder.rglob("testng*")), "it has what the build asked for alone"
     packaged.stop()
     # Other sources with the same build files need nothing else.
-    assert for_project(config, {**files, TEST: b"class CalcTest {}"}) == config
+    assert for_project(config_of(packaged), {**files, TEST: b"class CalcTest {}"}) == config
     with open_sandbox(config) as box:
         box.write_files(files)
         _, project = built_test(box, "demo.CalcTest")
@@ -127,6 +136,25 @@ def test_a_hostile_build_reaches_artifacts_alone(packaged: MavenServer, own_home
     assert own is not None
     jar = own.folder / "junit/junit/4.13.2/junit-4.13.2.jar"
     assert jar.read_bytes() == (PACKAGED / "junit/junit/4.13.2/junit-4.13.2.jar").read_bytes()
+
+
+@pytest.mark.slow
+def test_gradle_asks_the_same_repository(packaged: MavenServer) -> None:
+    require_program("gradle")
+    files = encoded(
+        {
+            path: text.replace("file:///usr/share/maven-repo", "https://example.org/m2")
+            for path, text in GRADLE.items()
+        }
+    )
+    config = for_project(config_of(packaged), files)
+    packaged.stop()
+    own = repository_in(config)
+    assert own is not None
+    with open_sandbox(config) as box:
+        box.write_files(files)
+        _, project = built_test(box, "demo.CalcTest")
+    assert f"{own.folder}/junit/junit/4.x/junit-4.x.jar" in project.class_path
 
 
 @pytest.mark.slow

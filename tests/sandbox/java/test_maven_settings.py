@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.artifacts import Repository
-from sandbox.java.maven_settings import CENTRAL, GRADLE_PLUGINS, repositories_of
+from sandbox.java.maven_settings import CENTRAL, FOR_GRADLE, repositories_of
 
 MIRROR = """\
 <settings xmlns="http://maven.apache.org/SETTINGS/1.0.0">
@@ -37,7 +37,9 @@ def write_settings(home: Path, text: str) -> None:
 
 
 def test_without_settings() -> None:
-    assert repositories_of(None) == (Repository(CENTRAL), Repository(GRADLE_PLUGINS))
+    assert repositories_of(None) == (Repository(CENTRAL),)
+    gradle = tuple(map(Repository, FOR_GRADLE))
+    assert repositories_of(None, with_gradle=True) == (Repository(CENTRAL), *gradle)
     assert repositories_of(()) == ()
 
 
@@ -51,7 +53,7 @@ def test_the_mirror_of_central_with_its_password(home: Path) -> None:
 @pytest.mark.parametrize("mirrors", ["*,!central", "jboss", "external:http:*"])
 def test_mirrors_of_other_repositories(home: Path, mirrors: str) -> None:
     write_settings(home, MIRROR.replace("external:*", mirrors))
-    assert repositories_of(None)[0] == Repository(CENTRAL)
+    assert repositories_of(None) == (Repository(CENTRAL),)
 
 
 def test_an_offline_user(home: Path) -> None:
