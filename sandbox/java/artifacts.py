@@ -73,6 +73,7 @@ class ArtifactStore:
         """The files that were asked for and are there, by path."""
         self.unreachable: dict[str, str] = {}
         """Why a repository did not answer, by its address."""
+        self._down: set[str] = set()
         self._missing: set[str] = set()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -108,13 +109,15 @@ class ArtifactStore:
         kept = repository.folder / path
         if kept.is_file() and kept.name != METADATA:
             return kept
-        try:
-            if self._fetch(repository, path, kept):
-                return kept
-        except requests.RequestException as error:
-            self.unreachable[repository.url] = str(error)
-            return kept if kept.is_file() else None
-        return None
+        if repository.url not in self._down:
+            try:
+                return kept if self._fetch(repository, path, kept) else None
+            except requests.RequestException as error:
+                self.unreachable[repository.url] = str(error)
+                if isinstance(error, requests.ConnectionError | requests.Timeout):
+                    # Waiting for each file anew would take hours.
+                    self._down.add(repository.url)
+        return kept if kept.is_file() else None
 
     def _fetch(self, repository: Repository, path: str, kept: Path) -> bool:
         """Fetch and check a file; False if the repository lacks it. Raises ArtifactRefused,

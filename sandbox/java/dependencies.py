@@ -39,7 +39,7 @@ from sandbox.java.project_repository import (
     gradle_settings,
     maven_settings,
     repositories_folder,
-    write_settings,
+    settings_files,
 )
 from sandbox.leftovers import OwnedFolder
 from sandbox.shell import FOLDER, write_bytes
@@ -169,18 +169,17 @@ def _fetch(
     logger.info(f"fetching once what the build needs, from {urls}")
     largest, most = config.file_size_mb * MEGABYTE, config.disk_mb * MEGABYTE
     store = ArtifactStore(repositories, largest, most)
+    options = {"maven_options": maven_settings(FOLDER), "gradle_options": gradle_settings(FOLDER)}
     with _shared_folder() as shared, serving(store, shared / SOCKET) as server:
-        address = f"http://127.0.0.1:{PORT}/{server.token}"
-        write_settings(shared, address, address)
-        options = {
-            "maven_options": maven_settings(shared),
-            "gradle_options": gradle_settings(shared),
-        }
         java = config.java.model_copy(update=options)
         readable = (*config.readable_paths, str(shared))
         reaching = config.model_copy(update={"java": java, "readable_paths": readable})
+        address = f"http://127.0.0.1:{PORT}/{server.token}"
         with open_sandbox(reaching) as sandbox:
             sandbox.write_files(files)
+            # Not into the shared folder, where other users of this machine could read the token.
+            for name, data in settings_files(address, address).items():
+                write_bytes(sandbox, f"{FOLDER}/{name}", data)
             ended_well = _build(sandbox, f"{shared}/{SOCKET}")
         refused = tuple(server.refused)
     _add_launchers(store)

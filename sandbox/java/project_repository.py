@@ -48,22 +48,20 @@ def digest_of(facts: Sequence[str], files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_settings(folder: Path, maven: str, gradle: str) -> None:
-    """Write settings of Maven and an initialization script of Gradle that make these addresses the
-    only repository."""
+def settings_files(maven: str, gradle: str) -> dict[str, bytes]:
+    """Settings of Maven and an initialization script of Gradle, by file name, that make these
+    addresses the only repository."""
     script = Path(__file__).with_name(SCRIPT).read_text()
     texts = {SETTINGS: _SETTINGS % maven, SCRIPT: script.replace("REPOSITORY", gradle)}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o644)
+    return {name: text.encode() for name, text in texts.items()}
 
 
-def maven_settings(folder: Path) -> tuple[str, ...]:
+def maven_settings(folder: Path | str) -> tuple[str, ...]:
     """Maven's options that choose the settings in a folder."""
     return ("-s", f"{folder}/{SETTINGS}")
 
 
-def gradle_settings(folder: Path) -> tuple[str, ...]:
+def gradle_settings(folder: Path | str) -> tuple[str, ...]:
     """Gradle's options that choose the script in a folder."""
     return ("-I", f"{folder}/{SCRIPT}")
 
@@ -106,7 +104,9 @@ class ProjectRepository:
             _link(file, place)
             if place.name == METADATA:
                 _link(file, place.with_name(f"maven-metadata-{REPOSITORY_ID}.xml"))
-        write_settings(self.folder, address, self.folder.as_uri())
+        for name, data in settings_files(address, self.folder.as_uri()).items():
+            (self.folder / name).write_bytes(data)
+            (self.folder / name).chmod(0o644)
         # The sandbox's commands may run as another user.
         for parent, _, _ in os.walk(self.folder):
             os.chmod(parent, 0o755)
