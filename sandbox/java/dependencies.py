@@ -24,7 +24,7 @@ from sandbox.java.distributions import gradle_for, maven_for, unpacked
 from sandbox.java.gradle import gradle_command
 from sandbox.java.jdk import find_jdk, release_of
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
-from sandbox.java.maven_settings import repositories_of
+from sandbox.java.maven_settings import GRADLE_DISTRIBUTIONS, repositories_of
 from sandbox.java.project import (
     BuildKind,
     Module,
@@ -53,8 +53,10 @@ PORT = 8081
 """Of the sandbox's own loopback network."""
 FORWARDER = f"{FOLDER}/forward.py"
 SOCKET = "socket"
-NO_TEST = "*#stepintoRunsNoTest"
-"""Chooses no test, but lets Surefire look for one: so it asks for all that runs tests."""
+NO_TEST = "#stepintoRunsNoTest"
+"""Behind the name of a class: chooses no test, but lets Surefire look for one, so that it asks for
+all that runs tests."""
+_TEST_SOURCE = re.compile(r"(?:.*/)?test/(?:.*/)?((?:Test\w*|\w*(?:Test|Tests|TestCase)))\.java")
 GRADLE_SCRIPT = f"{FOLDER}/fetch.gradle"
 GRADLE_TASKS = ("stepintoResolve", "stepintoCompile")
 _ENGINE = re.compile(
@@ -120,7 +122,10 @@ def _with_tools(
     for setting, distribution in wanted.items():
         if distribution is None or getattr(config.java, setting) is not None:
             continue
-        folder = unpacked(distribution, repositories)
+        sources = list(repositories)
+        if setting == "gradle_home" and config.java.repositories is None:
+            sources.append(Repository(GRADLE_DISTRIBUTIONS))
+        folder = unpacked(distribution, sources)
         if folder is not None:
             homes[setting] = str(folder)
     java = config.java.model_copy(update=homes)
@@ -212,8 +217,8 @@ def _build(sandbox: Sandbox, socket: str) -> bool:
     write_bytes(sandbox, FORWARDER, Path(__file__).with_name("forward.py").read_bytes())
     deadline = time.monotonic() + FETCH_TIMEOUT
     ended_well = True
-    for module in find_builds(sandbox):
-        command = _fetching_command(sandbox, module)
+    for module, tests in find_builds(sandbox).items():
+        command = _fetching_command(sandbox, module, tests)
         argv = [sandbox.python, FORWARDER, socket, str(PORT), *command]
         left = max(1.0, deadline - time.monotonic())
         folder = posixpath.join(sandbox.workspace, module.root)
@@ -224,20 +229,27 @@ def _build(sandbox: Sandbox, socket: str) -> bool:
     return ended_well
 
 
-def find_builds(sandbox: Sandbox) -> list[Module]:
-    """Every build of the workspace that has sources, at its root."""
+def find_builds(sandbox: Sandbox) -> dict[Module, list[str]]:
+    """Every build of the workspace that has sources, at its root, and a test class of each of its
+    modules."""
     scan = scan_workspace(sandbox)
     tools = installed_tools(sandbox)
-    folders = {posixpath.dirname(path): path for path in scan.sources}
-    found = (find_module(sandbox, scan, path, tools) for path in folders.values())
-    roots = {(module.root, module.kind) for module in found if module.kind is not BuildKind.PLAIN}
-    # A build below a folder of sources is data of a test.
-    return [
-        Module(kind, root, root) for root, kind in sorted(roots) if "src" not in root.split("/")
-    ]
+    by_folder: dict[str, list[str]] = {}
+    for path in scan.sources:
+        by_folder.setdefault(posixpath.dirname(path), []).append(path)
+    tests: dict[Module, dict[str, str]] = {}
+    for paths in by_folder.values():
+        module = find_module(sandbox, scan, paths[0], tools)
+        # A build below a folder of sources is data of a test.
+        if module.kind is BuildKind.PLAIN or "src" in module.root.split("/"):
+            continue
+        of_build = tests.setdefault(Module(module.kind, module.root, module.root), {})
+        for match in filter(None, map(_TEST_SOURCE.fullmatch, paths)):
+            of_build.setdefault(module.folder, match[1])
+    return {build: sorted(tests[build].values()) for build in sorted(tests, key=lambda m: m.root)}
 
 
-def _fetching_command(sandbox: Sandbox, module: Module) -> list[str]:
+def _fetching_command(sandbox: Sandbox, module: Module, tests: Sequence[str]) -> list[str]:
     """The command that builds and runs no test, but asks for all that later builds and test runs
     ask for. Raises JavaUnavailable, SandboxError."""
     jdk = find_jdk(sandbox)
@@ -245,9 +257,10 @@ def _fetching_command(sandbox: Sandbox, module: Module) -> list[str]:
         script = Path(__file__).with_name("fetch.gradle").read_bytes()
         write_bytes(sandbox, GRADLE_SCRIPT, script)
         return gradle_command(sandbox, jdk, ["-I", GRADLE_SCRIPT, "--continue", *GRADLE_TASKS])
+    chosen = ",".join(f"{test}{NO_TEST}" for test in tests)
     options = [
         *SKIPPED_CHECKS,
-        *("-fae", f"-Dtest={NO_TEST}", "-DfailIfNoTests=false"),
+        *("-fae", f"-Dtest={chosen}" if tests else "-DskipTests", "-DfailIfNoTests=false"),
         *("-Dsurefire.failIfNoSpecifiedTests=false", "-Dmaven.test.failure.ignore=true"),
     ]
     return maven_command(sandbox, jdk, module, options)

@@ -13,8 +13,8 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.java.artifacts import Repository
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
-FOR_GRADLE = ("https://plugins.gradle.org/m2", "https://services.gradle.org/distributions")
-"""Gradle's plugins, and Gradle itself."""
+GRADLE_PLUGINS = "https://plugins.gradle.org/m2"
+GRADLE_DISTRIBUTIONS = "https://services.gradle.org/distributions"
 VARIABLE = re.compile(r"\$\{env\.(\w+)\}")
 CENTRAL_IDS = ("central", "*", "external:*")
 """What a mirror of Maven Central says that it mirrors."""
@@ -34,7 +34,7 @@ class MavenSettings:
         """The addresses of repositories if StepInto has no setting."""
         if self.offline:
             return ()
-        return (self.mirror or CENTRAL, *(FOR_GRADLE if with_gradle else ()))
+        return (self.mirror or CENTRAL, *((GRADLE_PLUGINS,) if with_gradle else ()))
 
 
 def user_settings() -> MavenSettings:
@@ -66,7 +66,7 @@ def repositories_of(
     configured: Sequence[str] | None, with_gradle: bool = False
 ) -> tuple[Repository, ...]:
     """The repositories of the setting; if it is None, those that the user's own settings name, and
-    `with_gradle` what Gradle needs. Raises SandboxUnavailable."""
+    `with_gradle` the one of Gradle's plugins. Raises SandboxUnavailable."""
     settings = user_settings()
     known = dict(settings.credentials)
     urls = settings.defaults(with_gradle) if configured is None else configured

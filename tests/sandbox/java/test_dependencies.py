@@ -179,10 +179,10 @@ def test_every_build_of_a_repository(lay_out: Lay) -> None:
     fixture = {f"it/src/data/{path}": text for path, text in MAVEN.items()}
     alone = {f"alone/{path}": text for path, text in MAVEN.items()}
     box = lay_out({**MODULES, **fixture, **alone})
-    assert find_builds(box) == [
-        Module(BuildKind.MAVEN, ".", "."),
-        Module(BuildKind.MAVEN, "alone", "alone"),
-    ]
+    assert find_builds(box) == {
+        Module(BuildKind.MAVEN, ".", "."): ["CalcTest"],
+        Module(BuildKind.MAVEN, "alone", "alone"): ["CalcTest"],
+    }
 
 
 def test_no_repository_answers(own_home: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.artifacts import Repository
-from sandbox.java.maven_settings import CENTRAL, FOR_GRADLE, repositories_of
+from sandbox.java.maven_settings import CENTRAL, GRADLE_PLUGINS, repositories_of
 
 MIRROR = """\
 <settings xmlns="http://maven.apache.org/SETTINGS/1.0.0">
@@ -38,8 +38,8 @@ def write_settings(home: Path, text: str) -> None:
 
 def test_without_settings() -> None:
     assert repositories_of(None) == (Repository(CENTRAL),)
-    gradle = tuple(map(Repository, FOR_GRADLE))
-    assert repositories_of(None, with_gradle=True) == (Repository(CENTRAL), *gradle)
+    both = (Repository(CENTRAL), Repository(GRADLE_PLUGINS))
+    assert repositories_of(None, with_gradle=True) == both
     assert repositories_of(()) == ()
 
 
