@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from sandbox.java.artifacts import METADATA
 
 REPOSITORY_ID = "stepinto"
 """Maven keeps the lists of versions of each repository under its id."""
+RETRY_SECONDS = 600.0
 SETTINGS = "settings.xml"
 SCRIPT = "repositories.gradle"
 _SETTINGS = f"""\
@@ -92,9 +94,14 @@ class ProjectRepository:
 
     def is_filled(self, tree: str) -> bool:
         """Whether it needs no other build to fill it. One that failed may not have asked for
-        everything: if a later build lacks something, another tree of sources is worth a try."""
-        attempts = self._attempts.read_text().split() if self._attempts.exists() else []
-        return bool(attempts) and (tree in attempts or not self._lacking.exists())
+        everything: if a later build lacks something, another try is worth it, with the same tree of
+        sources after RETRY_SECONDS."""
+        try:
+            attempts, last = self._attempts.read_text().split(), self._attempts.stat().st_mtime
+        except FileNotFoundError:
+            return False
+        tried_just_now = tree in attempts and time.time() - last < RETRY_SECONDS
+        return tried_just_now or not self._lacking.exists()
 
     def fill(self, given: Mapping[str, Path], address: str) -> None:
         """Add what a build asked for, by its path in the repository at `address`."""
