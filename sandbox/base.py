@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol, Self, TypeVar
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -42,20 +43,56 @@ PythonVersion = Annotated[str, Field(pattern=r"^3\.\d{1,2}$")]
 """A version of CPython, without its patch release."""
 
 
+def require_repository_address(text: str) -> str:
+    """Returns the text. Raises ValueError unless it is the address of a Maven repository."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(
+            f"{text!r} is not the address of a Maven repository: write `https://host/path`; user "
+            "and password belong into a <server> of ~/.m2/settings.xml"
+        )
+    return text
+
+
+RepositoryAddress = Annotated[str, AfterValidator(require_repository_address)]
+
+
 class JavaConfig(BaseModel):
     """Java settings of a sandbox; all are optional."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     java_home: str | None = None
-    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`."""
+    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`, or
+    if that is too old or too new for `release` another one in /usr/lib/jvm."""
+    release: int | None = None
+    """The Java release that the project is written for. None: what its build files name."""
+    repositories: tuple[RepositoryAddress, ...] | None = None
+    """Addresses of Maven repositories (`https://host/path`) for the local sandbox. Before it opens,
+    a build in another sandbox fetches once what the project needs from them; the first one that has
+    a file decides. []: builds stay offline. None: for the user's own repository the mirror that
+    `~/.m2/settings.xml` names, else Maven Central, and for Gradle its plugins and distributions,
+    unless `readable_paths`, `maven_options` or `gradle_options` are set; for other bugs []."""
+    maven_home: str | None = None
+    """Maven's folder inside the sandbox. None: the Maven of the project's wrapper, or else a
+    current one, from `repositories`; without these the `mvn` on PATH."""
     maven_options: tuple[str, ...] | None = None
-    """Options of every `mvn`. None: offline, and with Debian's repository if the sandbox has that
-    one and no other."""
+    """Options of every `mvn`. None: offline, with what came from `repositories`, or else with
+    Debian's repository if the sandbox has that one and no other."""
+    gradle_home: str | None = None
+    """Gradle's folder inside the sandbox. None: the Gradle of the project's wrapper from
+    `repositories`, or else the `gradle` on PATH."""
     gradle_options: tuple[str, ...] | None = None
-    """Options of every `gradle`, besides `--no-daemon`. None: offline."""
+    """Options of every `gradle`, besides `--no-daemon`. None: offline, with what came from
+    `repositories`."""
     class_path: tuple[str, ...] = ()
     """Jars and folders inside the sandbox, for programs without a build file."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The build tools' folders of programs."""
+        homes = (self.maven_home, self.gradle_home)
+        return tuple(f"{home}/bin" for home in homes if home is not None)
 
 
 SOURCE_LIMIT = 8 * 1024 * 1024

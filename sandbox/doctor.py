@@ -134,8 +134,8 @@ def _maven() -> str:
     if "-s" in options:
         return f"{version}; offline, with Debian's packages as its repository"
     return (
-        f"{version}; offline and without a repository that the sandbox sees: name yours in "
-        "sandbox.readable_paths (~/.m2), or apt-get install maven-debian-helper"
+        f"{version}; the sandbox sees no repository: sandbox.java.repositories names where what a "
+        "project needs is fetched from, which your own repositories get without a setting"
     )
 
 

@@ -99,7 +99,7 @@ class LocalSandbox(Sandbox):
             write_programs(Path(self.python).parent, Path(programs))
             readable.append(programs)
         # Commands of packages come last: none hides one of the system's.
-        self._path = ":".join([programs, SYSTEM_PATH, *commands])
+        self._path = ":".join([programs, *config.java.programs, SYSTEM_PATH, *commands])
         visible = config.model_copy(update={"readable_paths": tuple(readable)})
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(

@@ -18,6 +18,7 @@ from sandbox import Command, Sandbox
 from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import FileTooLarge, SandboxError
 from sandbox.java.maven import DEBIAN_SETTINGS, maven_options
+from sandbox.java.project_repository import SCRIPT, repository_in
 from sandbox.shell import capture
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
@@ -348,6 +349,7 @@ echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
     [ -d /usr/share/maven-repo ] &&
         echo "allprojects { repositories { maven { url 'file:///usr/share/maven-repo' } } }"
 } >~/.gradle/init.d/offline.gradle
+[ -z "$2" ] || cp "$2" ~/.gradle/init.d
 printf '%s\n' "$0" >~/.mavenrc
 """
 # mvn sources ~/.mavenrc in its own script, so it can add arguments.
@@ -372,7 +374,9 @@ def prepare_java_workspace(sandbox: Sandbox) -> None:
     maven = _MAVEN.format(options=shlex.join(options))
     configured = sandbox.config.java.gradle_options
     offline = "true" if configured is None or "--offline" in configured else "false"
+    own = repository_in(sandbox.config)
+    init_script = "" if own is None else str(own.folder / SCRIPT)
     for script in (_LINKS, _SETTINGS):
-        result = sandbox.run(Command(["sh", "-c", script, maven, offline]))
+        result = sandbox.run(Command(["sh", "-c", script, maven, offline, init_script]))
         if result.exit_code:
             raise SandboxError(f"can't prepare a Java workspace: {result.output.strip()}")

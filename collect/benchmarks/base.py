@@ -109,6 +109,9 @@ class Instance:
     commit: str = ""
     """The commit of `repository` with the buggy tree; empty if unknown. Not part of the hash: it
     only documents the origin."""
+    is_users: bool = False
+    """Whether it is the user's own repository: unless `sandbox.java` says otherwise, a Java build
+    gets its dependencies from their Maven repositories. Not part of the hash."""
 
     @cached_property
     def hash(self) -> str:

@@ -304,7 +304,8 @@ EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
 """Source suffixes of Python extension modules."""
 ADVICE = {
     "python": "benchmark.packages and benchmark.import_paths say what they need",
-    "java": "it must work in the sandbox, without a network; sandbox.java has the options",
+    "java": "it must work in the sandbox, without a network; sandbox.java has the options, and "
+    "names the repositories of what it needs",
 }
 
 
@@ -404,6 +405,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             gold_patch="",
             files=without_outputs(source.files),
             commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
+            is_users=True,
         )
         suite = choose_suite(bare, config.test_command, self.java)
         bare = replace(bare, language=suite.language, test_paths=suite.test_paths)

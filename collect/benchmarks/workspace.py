@@ -24,6 +24,7 @@ from collect.errors import ConfigError
 from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.java.dependencies import for_project
 from sandbox.languages.python.declared import own_name
 from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
@@ -44,6 +45,8 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     if instance.language == "python" and instance.image is None:
         configured = with_project(configured, instance.environment, instance.files)
         configured = with_options(configured, instance)
+    if instance.language == "java" and instance.image is None:
+        configured = for_project(configured, instance.files, instance.is_users)
     return open_sandbox(configured, instance.image, instance.image_workspace)
 
 

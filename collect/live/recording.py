@@ -94,7 +94,8 @@ class Recording:
             line = bug.model_dump_json(exclude_defaults=True)
             write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
-            return next(each for each in benchmark.instances() if each.id == bug.id), number
+            kept_bug = next(each for each in benchmark.instances() if each.id == bug.id)
+            return replace(kept_bug, is_users=True), number
 
     def _deciding(
         self, repository: LiveRepository, now: Instance, tests: Sequence[str]

@@ -67,6 +67,7 @@ from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbe
 from collect.threads import run_in_threads
 from sandbox import clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
+from sandbox.java.dependencies import for_project
 from sandbox.packages import runner_modules
 
 # Choose the edits of a project to try, and the tests to run for each.
@@ -528,11 +529,17 @@ class ProjectMaker:
                 "another project, or an interpreter with its own pytest in sandbox.python"
             )
 
+    def _workbench(self, project: Project) -> Workbench:
+        sandbox = self.runtime.sandbox
+        if project.language == "java":
+            configured = for_project(sandbox, project.source.files)
+            return JavaWorkbench(project, configured, self.config)
+        return PythonWorkbench(project, sandbox, self.config)
+
     def _make(self, project: Project) -> ProjectBugs | None:
         work = self.folder / WORK_FOLDER / project.source.slug
         outcomes = self._work_file(project, work)
-        kind = JavaWorkbench if project.language == "java" else PythonWorkbench
-        workbench: Workbench = kind(project, self.runtime.sandbox, self.config)
+        workbench = self._workbench(project)
         suite_file = work.with_name(f"{work.name}.suite.json")
         clock = work.with_name(f"{work.name}.seconds")
         earlier = float(clock.read_text()) if clock.is_file() else 0.0

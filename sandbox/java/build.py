@@ -18,7 +18,6 @@ from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.maven import SKIPPED_CHECKS, build_maven, maven_command
 from sandbox.java.project import (
     OUTPUT_FOLDERS,
-    TOOLS,
     BuildJob,
     BuildKind,
     CompileStep,
@@ -26,6 +25,7 @@ from sandbox.java.project import (
     Module,
     Scan,
     find_module,
+    installed_tools,
     is_build_file,
     scan_workspace,
 )
@@ -328,9 +328,7 @@ def _with_tool(job: BuildJob, module: Module, found: Found) -> JavaProject:
 
 def _workspace(sandbox: Sandbox) -> _Workspace:
     if sandbox not in _workspaces:
-        script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
-        result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
-        _workspaces[sandbox] = _Workspace(frozenset(result.output.split()))
+        _workspaces[sandbox] = _Workspace(installed_tools(sandbox))
     return _workspaces[sandbox]
 
 

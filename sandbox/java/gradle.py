@@ -21,6 +21,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
+from sandbox.java.project_repository import with_advice
 from sandbox.shell import FOLDER, write_bytes
 
 LOG = f"{FOLDER}/gradle.log"
@@ -84,7 +85,7 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         if posixpath.basename(SCRIPT) in output and not in_sources:
             # The script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
-        raise build_failed(job.sandbox, "gradle", output)
+        raise with_advice(job.sandbox, build_failed(job.sandbox, "gradle", output))
     try:
         described: Mapping[str, Any] = json.loads(job.sandbox.read_file(DESCRIPTION))
     except (SandboxFileError, ValueError) as error:

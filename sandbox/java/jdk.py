@@ -1,8 +1,9 @@
-"""Find the JDK inside a sandbox."""
+"""Find the JDK inside a sandbox, of the release that a project is written for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -29,10 +30,12 @@ tell() {
 }
 if [ -n "$1" ]; then tell "$1"; exit; fi
 for home in "$JAVA_HOME" "$(home_of javac)" /usr/lib/jvm/default-java /usr/lib/jvm/*; do
-    [ -n "$home" ] && [ -x "$home/bin/javac" ] && { tell "$(readlink -f "$home")"; exit; }
+    [ -n "$home" ] && [ -x "$home/bin/javac" ] && tell "$(readlink -f "$home")"
 done
 tell "$(home_of java)"
 """
+NEWEST_FOR = {5: 8, 6: 11, 7: 19}
+"""The last JDKs that compile for old releases."""
 
 
 @dataclass(frozen=True)
@@ -64,23 +67,83 @@ _found: WeakKeyDictionary[Sandbox, Jdk] = WeakKeyDictionary()
 
 
 def find_jdk(sandbox: Sandbox) -> Jdk:
-    """The sandbox's JDK, cached. Raises JavaUnavailable, SandboxDead."""
+    """The sandbox's JDK, cached: the first one, or if that does not compile for the config's
+    release the oldest that does. Raises JavaUnavailable, SandboxDead."""
     if sandbox in _found:
         return _found[sandbox]
     wanted = sandbox.config.java.java_home
     result = sandbox.run(Command(["sh", "-c", _FIND, "sh", wanted or ""]))
-    told = dict(line.split("=", 1) for line in result.output.splitlines() if "=" in line)
-    if "home" not in told:
+    found = [dict(line.split("=", 1) for line in part) for part in _parts(result.output)]
+    if not found:
         place = f"in sandbox.java.java_home ({wanted})" if wanted else "in the sandbox"
         raise JavaUnavailable(f"there is no Java {place}: {HINT}")
-    version = next(iter(told.get("version", "").split()), "").strip('"')
-    if "javac" not in told:
+    if "javac" not in found[0]:
         raise JavaUnavailable(
-            f"{told['home']} is only a Java runtime ({version}), without javac and the debugger's "
-            f"interface; a JDK is needed: {HINT}"
+            f"{found[0]['home']} is only a Java runtime ({_version(found[0])}), without javac and "
+            f"the debugger's interface; a JDK is needed: {HINT}"
         )
-    jdk = Jdk(told["home"], version, told.get("tools"))
+    jdks = [
+        Jdk(told["home"], _version(told), told.get("tools")) for told in found if "javac" in told
+    ]
+    jdk = choose_jdk(jdks, sandbox.config.java.release)
     if jdk.feature < OLDEST:
-        raise JavaUnavailable(f"{jdk.home} is Java {version}; {OLDEST} is the oldest: {HINT}")
+        raise JavaUnavailable(f"{jdk.home} is Java {jdk.version}; {OLDEST} is the oldest: {HINT}")
     _found[sandbox] = jdk
     return jdk
+
+
+def choose_jdk(jdks: Sequence[Jdk], release: int | None) -> Jdk:
+    """The first JDK if it compiles for a release, else the oldest that does, else the first."""
+    first = jdks[0]
+    if release is None or _compiles(first, release):
+        return first
+    fitting = [jdk for jdk in jdks if _compiles(jdk, release)]
+    return min(fitting, key=lambda jdk: jdk.feature, default=first)
+
+
+def _compiles(jdk: Jdk, release: int) -> bool:
+    return release <= jdk.feature <= NEWEST_FOR.get(release, jdk.feature)
+
+
+def _parts(output: str) -> Iterator[list[str]]:
+    """The lines about each Java."""
+    part: list[str] = []
+    for line in output.splitlines():
+        if line.startswith("home=") and part:
+            yield part
+            part = []
+        if "=" in line:
+            part.append(line)
+    if part:
+        yield part
+
+
+def _version(told: Mapping[str, str]) -> str:
+    return next(iter(told.get("version", "").split()), "").strip('"')
+
+
+_MAVEN = re.compile(
+    r"<(?:maven\.compiler\.(?:release|source|target)|release|source|target|java\.version)>\s*+"
+    r"(?:1\.)?(\d{1,2})\s*+</"
+)
+_GRADLE = re.compile(
+    r"(?:JavaLanguageVersion\.of\(|VERSION_(?:1_)?|\brelease(?:\.set\(|\s*+=\s*+)"
+    r"|(?:source|target)Compatibility\s*+=?\s*+['\"]?(?:1\.)?)(\d{1,2})\b"
+)
+
+
+def release_of(files: Mapping[str, bytes]) -> int | None:
+    """The Java release that a project's build files name, the newest of its modules'; None if they
+    name none. Profiles of Maven do not count: most are for other JDKs."""
+    releases: list[str] = []
+    for path, data in files.items():
+        *folders, name = path.split("/")
+        if "src" in folders:
+            continue
+        text = data.decode("utf-8", "replace")
+        if name == "pom.xml":
+            before, _, rest = text.partition("<profiles>")
+            releases += _MAVEN.findall(before + rest.rpartition("</profiles>")[2])
+        elif name.endswith((".gradle", ".gradle.kts")):
+            releases += _GRADLE.findall(text)
+    return max(map(int, releases), default=None)

@@ -24,6 +24,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
+from sandbox.java.project_repository import with_advice
 from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
@@ -33,11 +34,18 @@ HARMLESS_PLUGINS = frozenset(
         *("maven-source-plugin", "maven-javadoc-plugin", "maven-pmd-plugin", "apache-rat-plugin"),
         *("spotbugs-maven-plugin", "spotless-maven-plugin", "license-maven-plugin"),
         *("animal-sniffer-maven-plugin", "jacoco-maven-plugin", "flatten-maven-plugin"),
+        *("maven-bundle-plugin", "maven-remote-resources-plugin", "maven-artifact-plugin"),
     ]
 )
 """Plugins that neither make classes (except the compiler) nor change them, as called here."""
+LAST_GOAL = "maven-surefire-plugin:test"
+"""The last one of each module's phase `test`."""
 
-_MOJO = re.compile(r"\[DEBUG\] Configuring mojo '?[\w.-]+:([\w-]+):[^:]+:([\w-]+)'? with basic")
+# Maven 3.9 writes `execution`, and the execution's id behind the goal.
+_MOJO = re.compile(
+    r"\[DEBUG\] Configuring mojo (?:execution )?'?[\w.-]+:([\w-]+):[^:]+:([\w-]+)(?::[^' ]*)?'?"
+    r" with basic"
+)
 _SETTING = re.compile(r"\[DEBUG\] +\([a-z]\) (\w+) = (.*)")
 
 
@@ -145,12 +153,25 @@ def _steps(log: MavenLog) -> Iterator[CompileStep]:
     named = [command for command in log.commands if "-d" in command[:-1]]
     by_output = {command[command.index("-d") + 1]: command for command in named}
     outputs = [next(iter(mojo.paths("outputDirectory")), "") for mojo in compiled]
-    others = {mojo.goal.partition(":")[0] for mojo in log.mojos} - HARMLESS_PLUGINS
     usual = all(mojo.usual for mojo in compiled) and len(set(outputs)) == len(outputs)
-    if log.generates or others or not usual or not by_output.keys() >= set(outputs):
+    if log.generates or _changes_classes(log) or not usual or not by_output.keys() >= set(outputs):
         return
     for output, mojo in zip(outputs, compiled, strict=True):
         yield CompileStep(output, tuple(mojo.paths("compileSourceRoots")), by_output[output])
+
+
+def _changes_classes(log: MavenLog) -> bool:
+    """Whether a plugin runs that may change classes after javac made them."""
+    compiled = False
+    for mojo in log.mojos:
+        plugin = mojo.goal.partition(":")[0]
+        if mojo.compiles:
+            compiled = True
+        elif mojo.goal == LAST_GOAL:
+            compiled = False
+        elif compiled and plugin not in HARMLESS_PLUGINS:
+            return True
+    return False
 
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
@@ -208,7 +229,8 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
     command = maven_command(job.sandbox, job.jdk, module, ["-X", *SKIPPED_CHECKS, "-DskipTests"])
     told = run_tool(job, module, _BUILD, LOG, *command)
     if told.exit_code != 0:
-        raise build_failed(job.sandbox, "mvn", job.run(_FAILURE, LOG).output)
+        output = job.run(_FAILURE, LOG).output
+        raise with_advice(job.sandbox, build_failed(job.sandbox, "mvn", output))
     return project_of(read_log(told.output), job.absolute(module.folder), module)
 
 
@@ -232,6 +254,6 @@ def maven_options(sandbox: Sandbox) -> list[str]:
     found = capture(sandbox, _REPOSITORY, *sandbox.config.readable_paths).output.strip()
     if found.startswith("repository="):
         place = found.removeprefix("repository=")
-        # Without `-llr` Maven checks which remote repository each artifact came from.
-        return ["-B", "-o", "-llr", f"-Dmaven.repo.local={place}"]
+        # Otherwise Maven checks which remote repository each artifact came from.
+        return ["-B", "-o", "-Dmaven.legacyLocalRepo=true", f"-Dmaven.repo.local={place}"]
     return ["-B", "-o", *(["-s", DEBIAN_SETTINGS] if found == "debian" else [])]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from sandbox.base import SOURCE_LIMIT, CommandResult, Sandbox
+from sandbox.base import SOURCE_LIMIT, Command, CommandResult, Sandbox
 from sandbox.errors import BuildTimedOut, JavaError, JavaUnavailable, SandboxFileError
 from sandbox.java.jdk import Jdk
 from sandbox.shell import capture
@@ -112,8 +112,9 @@ def is_build_file(path: str) -> bool:
 
 MISSING = 127
 """Exit code of a build command if its tool is missing."""
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
-"""Of the build tools' own JVMs."""
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -Xss4m"
+"""Of the build tools' own JVMs. Code of the first compiler takes more stack, and javac needs much of
+it for long chains of calls."""
 LEAST = 1.0
 """Seconds that a tool gets at least, so that it can report its own error."""
 
@@ -221,6 +222,13 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
             sources = match[1] if match and match[1] != "main" else "test"
         return Module(kind, _root(sandbox, scan, folder, kind), folder, sources)
     return Module(BuildKind.PLAIN, ".", ".")
+
+
+def installed_tools(sandbox: Sandbox) -> frozenset[str]:
+    """The build tools in a sandbox: `mvn`, `gradle`."""
+    script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
+    result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
+    return frozenset(result.output.split())
 
 
 def run_tool(job: BuildJob, module: Module, script: str, *arguments: str) -> CommandResult:

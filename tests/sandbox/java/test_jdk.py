@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import Command, Sandbox
 from sandbox.errors import JavaUnavailable
-from sandbox.java.jdk import Jdk, find_jdk
+from sandbox.java.jdk import Jdk, choose_jdk, find_jdk, release_of
 from tests.sandbox.java.conftest import Lay, require_program
 
 HOME = "/workspace/jdk"
@@ -56,3 +56,42 @@ def test_too_old_and_not_there(lay_out: Lay) -> None:
 def test_versions() -> None:
     told = {"17.0.15": 17, "1.8.0_402": 8, "21": 21, "22-ea": 22, "": 0}
     assert {version: Jdk("/jdk", version).feature for version in told} == told
+
+
+@pytest.mark.parametrize(
+    ("release", "home"),
+    [(None, "b"), (8, "b"), (17, "b"), (18, "c"), (21, "c"), (25, "d"), (6, "a"), (99, "b")],
+)
+def test_the_first_jdk_that_compiles_for_the_release(release: int | None, home: str) -> None:
+    jdks = [Jdk("b", "17.0.1"), Jdk("d", "25"), Jdk("a", "1.8.0_402"), Jdk("c", "21.0.2")]
+    assert choose_jdk(jdks, release).home == home
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "release"),
+    [
+        ("pom.xml", "<maven.compiler.release>21</maven.compiler.release>", 21),
+        ("core/pom.xml", "<source>1.8</source> <target>${x}</target>", 8),
+        ("pom.xml", "<release>8</release><profiles><release>21</release></profiles>", 8),
+        ("src/test/resources/pom.xml", "<release>21</release>", None),
+        ("build.gradle.kts", "languageVersion = JavaLanguageVersion.of(17)", 17),
+        ("build.gradle", "sourceCompatibility = '1.8'\ntargetCompatibility 11", 11),
+        ("build.gradle", "sourceCompatibility = JavaVersion.VERSION_1_8", 8),
+        ("app/build.gradle", "options.release.set(11)", 11),
+        ("pom.xml", "<release>" + "9" * 5000 + "</release>", None),
+        ("README.md", "<release>21</release>", None),
+    ],
+)
+def test_the_release_that_build_files_name(path: str, text: str, release: int | None) -> None:
+    assert release_of({path: text.encode()}) == release
+
+
+def test_a_newer_jdk_for_a_newer_release(lay_out: Lay) -> None:
+    machines = {
+        jdk.resolve() for jdk in Path("/usr/lib/jvm").glob("*") if (jdk / "bin/javac").exists()
+    }
+    newest = max(
+        (find_jdk(lay_out({}, java={"java_home": str(jdk)})) for jdk in machines),
+        key=lambda jdk: jdk.feature,
+    )
+    assert find_jdk(lay_out({}, java={"release": newest.feature})).feature == newest.feature

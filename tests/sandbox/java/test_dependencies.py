@@ -1,0 +1,221 @@
+"""What a Maven build needs, fetched from a repository of this machine into one of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.base import JavaConfig
+from sandbox.errors import BuildFailed, SandboxUnavailable
+from sandbox.java.build import built_test
+from sandbox.java.dependencies import find_builds, for_project
+from sandbox.java.project import BuildKind, Module
+from sandbox.java.project_repository import repository_in
+from tests.sandbox.java.conftest import Lay, require_program
+from tests.sandbox.java.programs import (
+    CALC_TEST,
+    GRADLE,
+    JUNIT_4,
+    MAVEN,
+    MODULES,
+    TEST,
+    dependencies,
+    pom,
+)
+from tests.sandbox.java.repository_server import PACKAGED, MavenServer
+
+
+def encoded(files: Mapping[str, str]) -> dict[str, bytes]:
+    return {path: text.encode() for path, text in files.items()}
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home and a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def packaged(own_home: Path) -> Iterator[MavenServer]:
+    require_program("javac")
+    require_program("mvn")
+    if not PACKAGED.is_dir():
+        pytest.skip(f"needs {PACKAGED} on this machine")
+    with MavenServer(PACKAGED).running() as server:
+        yield server
+
+
+def config_of(*servers: MavenServer) -> SandboxConfig:
+    urls = tuple(server.url for server in servers)
+    return SandboxConfig(java=JavaConfig(repositories=urls))
+
+
+@pytest.mark.slow
+def test_a_build_is_fetched_once_and_then_runs_offline(packaged: MavenServer) -> None:
+    files = encoded(MAVEN)
+    config = for_project(config_of(packaged), files)
+    asked = len(packaged.asked)
+    own = repository_in(config)
+    assert own is not None
+    assert (own.folder / "junit/junit/4.13.2/junit-4.13.2.jar").is_file()
+    assert not list(own.folder.rglob("testng*")), "it has what the build asked for alone"
+    packaged.stop()
+    # Other sources with the same build files need nothing else.
+    assert for_project(config_of(packaged), {**files, TEST: b"class CalcTest {}"}) == config
+    with open_sandbox(config) as box:
+        box.write_files(files)
+        _, project = built_test(box, "demo.CalcTest")
+        assert f"{own.folder}/junit/junit/4.13.2/junit-4.13.2.jar" in project.class_path
+        wrote = box.run(Command(["touch", f"{own.folder}/new"]))
+        assert "Read-only file system" in wrote.output
+        # What an edit of the build files adds is not there, and that is told.
+        newer = MAVEN["pom.xml"].replace("4.13.2", "4.13.77")
+        box.write_files({"pom.xml": newer.encode()})
+        with pytest.raises(BuildFailed, match=r"junit:jar:4\.13\.77(.|\n)*sandbox\.java\.repo"):
+            built_test(box, "demo.CalcTest")
+    assert len(packaged.asked) == asked
+
+
+HOSTILE = """
+package demo;
+import java.nio.file.*;
+@org.junit.runner.RunWith(CalcTest.Hostile.class)
+public class CalcTest {
+    public static class Hostile extends org.junit.runners.BlockJUnit4ClassRunner {
+        public Hostile(Class<?> tests) throws Exception { super(tests); act(); }
+    }
+    static void act() {
+        attempt(() -> Files.write(Paths.get("%(home)s/.m2/written"), new byte[0]));
+        attempt(() -> Files.write(Paths.get("%(home)s/cache/stepinto/written"), new byte[0]));
+        attempt(() -> new java.net.Socket("127.0.0.1", %(port)d).close());
+        attempt(() -> new java.net.URL(mirror() + "hostile/ran/ran.jar").openStream().close());
+        attempt(() -> new java.net.URL(mirror() + "../../%(home)s/secret").openStream().close());
+        attempt(() -> {
+            java.net.URL jar = new java.net.URL(mirror() + "junit/junit/4.13.2/junit-4.13.2.jar");
+            java.net.HttpURLConnection put = (java.net.HttpURLConnection) jar.openConnection();
+            put.setDoOutput(true);
+            put.setRequestMethod("PUT");
+            put.getOutputStream().write(1);
+            System.out.println("status " + put.getResponseCode());
+        });
+    }
+    interface Deed { void run() throws Exception; }
+    static void attempt(Deed deed) {
+        try { deed.run(); System.out.println("done"); }
+        catch (Throwable refused) { System.out.println(refused); }
+    }
+    static String mirror() throws Exception {
+        String settings = new String(Files.readAllBytes(Paths.get("/tmp/stepinto/settings.xml")));
+        return settings.replaceAll("(?s).*<url>(.*)</url>.*", "$1/");
+    }
+    @org.junit.Test public void testTotal() { }
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_hostile_build_reaches_artifacts_alone(packaged: MavenServer, own_home: Path) -> None:
+    (own_home / ".m2").mkdir()
+    own_home.chmod(0o777)
+    (own_home / ".m2").chmod(0o777)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.1)
+        port = other.getsockname()[1]
+        source = HOSTILE % {"home": own_home, "port": port}
+        config = for_project(config_of(packaged), encoded({**MAVEN, TEST: source}))
+        with pytest.raises(TimeoutError):
+            other.accept()
+    assert "/repository/hostile/ran/ran.jar" in packaged.asked, "the hostile code ran"
+    assert not list(own_home.rglob("written"))
+    assert not [path for path in packaged.asked if "secret" in path or ".." in path]
+    own = repository_in(config)
+    assert own is not None
+    jar = own.folder / "junit/junit/4.13.2/junit-4.13.2.jar"
+    assert jar.read_bytes() == (PACKAGED / "junit/junit/4.13.2/junit-4.13.2.jar").read_bytes()
+
+
+@pytest.mark.slow
+def test_gradle_asks_the_same_repository(packaged: MavenServer) -> None:
+    require_program("gradle")
+    files = encoded(
+        {
+            path: text.replace("file:///usr/share/maven-repo", "https://example.org/m2")
+            for path, text in GRADLE.items()
+        }
+    )
+    config = for_project(config_of(packaged), files)
+    packaged.stop()
+    own = repository_in(config)
+    assert own is not None
+    with open_sandbox(config) as box:
+        box.write_files(files)
+        _, project = built_test(box, "demo.CalcTest")
+    assert f"{own.folder}/junit/junit/4.x/junit-4.x.jar" in project.class_path
+
+
+@pytest.mark.slow
+def test_sources_that_do_not_compile_are_tried_again_when_something_is_lacking(
+    packaged: MavenServer,
+) -> None:
+    broken = encoded({**MAVEN, TEST: CALC_TEST.replace("class", "clas")})
+    config = for_project(config_of(packaged), broken)
+    own = repository_in(config)
+    assert own is not None
+    jars = len(list(own.folder.rglob("*.jar")))
+    own.note_lacking()
+    assert repository_in(for_project(config_of(packaged), encoded(MAVEN))) == own
+    assert len(list(own.folder.rglob("*.jar"))) > jars, "Surefire asks after the compiler"
+
+
+def test_every_build_of_a_repository(lay_out: Lay) -> None:
+    require_program("mvn")
+    fixture = {f"it/src/data/{path}": text for path, text in MAVEN.items()}
+    alone = {f"alone/{path}": text for path, text in MAVEN.items()}
+    box = lay_out({**MODULES, **fixture, **alone})
+    assert find_builds(box) == {
+        Module(BuildKind.MAVEN, ".", "."): ["CalcTest"],
+        Module(BuildKind.MAVEN, "alone", "alone"): ["CalcTest"],
+    }
+
+
+def test_no_repository_answers(own_home: Path) -> None:
+    require_program("mvn")
+    with MavenServer(own_home).running() as server:
+        """Nothing listens there any more."""
+    files = encoded({"pom.xml": pom("calc", dependencies(JUNIT_4)), TEST: CALC_TEST})
+    with pytest.raises(SandboxUnavailable, match=r"no Maven repository answers.*repositories"):
+        for_project(config_of(server), files)
+    # One that the user did not name may be missing.
+    (own_home / ".m2").mkdir()
+    settings = f"<settings><mirrors><mirror><mirrorOf>*</mirrorOf><url>{server.url}</url>"
+    (own_home / ".m2/settings.xml").write_text(f"{settings}</mirror></mirrors></settings>")
+    config = for_project(SandboxConfig(), files, by_default=True)
+    assert config.java.maven_options is None
+
+
+def test_what_stays_offline(own_home: Path) -> None:
+    files = encoded(MAVEN)
+    assert for_project(SandboxConfig(), files) == SandboxConfig(java=JavaConfig(release=8))
+    for config in (
+        SandboxConfig(java=JavaConfig(repositories=())),
+        SandboxConfig(java=JavaConfig(maven_options=("-o",))),
+        SandboxConfig(readable_paths=("/srv/repository",)),
+    ):
+        java = config.java.model_copy(update={"release": 8})
+        expected = config.model_copy(update={"java": java})
+        assert for_project(config, files, by_default=True) == expected
+
+
+@pytest.mark.parametrize(
+    "address", ["/srv/maven", "ftp://host/maven", "https://me:word@host/maven", "https:///maven"]
+)
+def test_addresses_that_are_no_repositories(address: str) -> None:
+    with pytest.raises(ValidationError, match="is not the address of a Maven repository"):
+        JavaConfig.model_validate({"repositories": [address]})
