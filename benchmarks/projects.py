@@ -183,7 +183,9 @@ async def start(client: Client, project: Project) -> tuple[float, str]:
 
 
 async def evaluate(client: Client, expression: str) -> str:
-    return await call(client, "debug_inspect", what="evaluate", expression=expression)
+    """The expression's value in the paused program, as Python writes it."""
+    answer = await call(client, "debug_inspect", what="evaluate", expression=expression)
+    return answer.partition(" = ")[2].partition("  (")[0]
 
 
 def is_in_test(answer: str, file: str) -> bool:
@@ -279,7 +281,7 @@ class Plain:
         """Run the test, and give the seconds. Raises PlainFailed."""
         if self.project.language == "python":
             return self._in_environment(["pytest", self.project.test])
-        return run(self._build(), self.checkout, PLAIN_LIMIT)
+        return run(self.build(), self.checkout, PLAIN_LIMIT)
 
     def distributions(self) -> list[str]:
         """The names of what is installed in the environment, without pip."""
@@ -290,7 +292,7 @@ class Plain:
         return subprocess.check_output([python, "-c", code], text=True).split()
 
     def _install(self) -> None:
-        if not self.tools.exists():
+        if self.project.install.startswith(TOOLS) and not self.tools.exists():
             subprocess.run([sys.executable, "-m", "venv", self.tools], check=True)
             subprocess.run([self.tools / "bin" / "pip", "install", "-q", *TOOLS], check=True)
         python = find_python(self.project.python) if self.project.python else sys.executable
@@ -304,7 +306,7 @@ class Plain:
         variables = {"VIRTUAL_ENV": home, "UV_PROJECT_ENVIRONMENT": home, "PATH": path}
         return run(command, self.checkout, limit, **variables)
 
-    def _build(self) -> list[str]:
+    def build(self) -> list[str]:
         """The command of Maven or Gradle for the test alone."""
         file = self.checkout / self.project.test_file(self.checkout)
         module = next(folder for folder in file.parents if builds(folder))
@@ -363,12 +365,11 @@ def measure(
 
 
 def attempt(outcome: Outcome, work: Callable[[], None]) -> None:
-    """Do it; that a server ends, or does not answer in time, is a result."""
+    """Do it, and tell of a server that ends or does not answer: that is a result, too."""
     try:
         work()
-    except Exception as error:
+    except Exception as error:  # of the client, in groups
         print(f"{outcome.project.name}: {error!r}", file=sys.stderr)
-        outcome.started = False
 
 
 def seconds(values: Sequence[float]) -> str:
