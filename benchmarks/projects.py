@@ -21,8 +21,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -104,8 +104,8 @@ class Outcome(BaseModel):
     """Starts after an edit, by the same servers."""
     plain: list[float] = []
     """Runs by the project's own runner."""
-    plain_error: str = ""
-    """Why there is no plain run."""
+    plain_error: str
+    """Why there is no plain run; empty if there are some."""
     installed: str = ""
     """How many distributions the session has."""
     lacks: str = ""
@@ -264,24 +264,24 @@ class Plain:
         self.tools, self.maven = folder / "tools", folder / "maven"
 
     def prepare(self) -> None:
-        """Raises PlainFailed, CalledProcessError."""
+        """Set it up, if that is not done, and run the test once, which compiles. Raises
+        PlainFailed, CalledProcessError."""
         ready = self.environment / "ready"
-        made_from = self.project.model_dump_json()
-        if ready.exists() and ready.read_text() == made_from:
-            return
-        clone(self.project, self.mirrors, self.checkout)
-        shutil.rmtree(self.environment, ignore_errors=True)
-        if self.project.language == "python":
-            self._install()
-        self.environment.mkdir(parents=True, exist_ok=True)
-        self.test()  # compiles, and downloads what the build needs
-        ready.write_text(made_from)
+        made_of = f"{self.project.revision}\n{self.project.python}\n{self.project.install}"
+        if not ready.exists() or ready.read_text() != made_of:
+            clone(self.project, self.mirrors, self.checkout)
+            shutil.rmtree(self.environment, ignore_errors=True)
+            self.environment.mkdir(parents=True)
+            if self.project.language == "python":
+                self._install()
+            ready.write_text(made_of)
+        self.test(INSTALL_LIMIT)
 
-    def test(self) -> float:
-        """Run the test, and give the seconds. Raises PlainFailed."""
+    def test(self, limit: float = PLAIN_LIMIT) -> float:
+        """Run the test, and give the seconds; `limit` is in seconds. Raises PlainFailed."""
         if self.project.language == "python":
-            return self._in_environment(["pytest", self.project.test])
-        return run(self.build(), self.checkout, PLAIN_LIMIT)
+            return self._in_environment(["pytest", self.project.test], limit)
+        return run(self.build(), self.checkout, limit)
 
     def distributions(self) -> list[str]:
         """The names of what is installed in the environment, without pip."""
@@ -299,7 +299,7 @@ class Plain:
         run([python, "-m", "venv", str(self.environment)], self.checkout, INSTALL_LIMIT)
         self._in_environment(["sh", "-c", self.project.install], INSTALL_LIMIT)
 
-    def _in_environment(self, command: Sequence[str], limit: float = PLAIN_LIMIT) -> float:
+    def _in_environment(self, command: Sequence[str], limit: float) -> float:
         """Run a command as in a shell in which the environment is active."""
         path = f"{self.environment / 'bin'}:{self.tools / 'bin'}:{os.environ['PATH']}"
         home = str(self.environment)
@@ -344,30 +344,40 @@ def measure(
 ) -> Outcome:
     """Start a project for the first time; then, in turn with plain runs, some times more. Raises
     CalledProcessError if it can't be cloned."""
-    outcome = Outcome(project=project)
-    plain, distributions = Plain(project, mirrors, folder), []
+    outcome = Outcome(project=project, plain_error="" if with_plain else "left out")
+    plain, distributions = Plain(project, mirrors, folder), list[str]()
     if with_plain:
-        try:
+        with plain_errors(outcome):
             plain.prepare()
             distributions = plain.distributions()
-        except PlainFailed as error:
-            outcome.plain_error = str(error)
     checkout, log = folder / "repositories" / project.name, folder / "server.log"
     clone(project, mirrors, checkout)
-    attempt(outcome, lambda: asyncio.run(first_try(outcome, checkout, log, distributions)))
+    with server_errors(outcome):
+        asyncio.run(first_try(outcome, checkout, log, distributions))
     outcome.log = log.read_text(errors="replace")[-SHOWN:]
-    for _ in range(rounds):
-        if with_plain and not outcome.plain_error:
-            outcome.plain.append(plain.test())
-        if outcome.started:
-            attempt(outcome, lambda: asyncio.run(later_try(outcome, checkout, log)))
+    for _ in range(rounds if outcome.started else 0):
+        if not outcome.plain_error:
+            with plain_errors(outcome):
+                outcome.plain.append(plain.test())
+        with server_errors(outcome):
+            asyncio.run(later_try(outcome, checkout, log))
     return outcome
 
 
-def attempt(outcome: Outcome, work: Callable[[], None]) -> None:
-    """Do it, and tell of a server that ends or does not answer: that is a result, too."""
+@contextmanager
+def plain_errors(outcome: Outcome) -> Iterator[None]:
+    """Note why a project does not run by its own means."""
     try:
-        work()
+        yield
+    except PlainFailed as error:
+        outcome.plain_error = str(error)
+
+
+@contextmanager
+def server_errors(outcome: Outcome) -> Iterator[None]:
+    """Tell of a server that ends or does not answer: the project has not started, then."""
+    try:
+        yield
     except Exception as error:  # of the client, in groups
         print(f"{outcome.project.name}: {error!r}", file=sys.stderr)
 

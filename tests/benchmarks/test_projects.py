@@ -83,9 +83,9 @@ def test_an_absent_interpreter_is_told() -> None:
 
 
 def test_ratios_are_of_medians() -> None:
-    fast = Outcome(project=project(), started=True, cold=9.0)
+    fast = Outcome(project=project(), plain_error="", started=True, cold=9.0)
     fast.plain, fast.stops, fast.restarts = [1.0, 2.0, 9.0], [3.0], [1.0]
-    lost = Outcome(project=project(), answer="Error (launch_failed): no shop\nmore")
+    lost = Outcome(project=project(), plain_error="", answer="Error (launch_failed): no shop\nmore")
     cells = [[*column.cells] for column in table([fast, lost]).columns]
     assert [first for first, _ in cells[:8]] == [
         *("shop", "yes", "9.0", "2.0", "3.0", "1.50", "1.0", "0.50")
