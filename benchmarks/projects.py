@@ -41,8 +41,6 @@ from sandbox.debugger.rendering import read_state
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".yaml")
 FOLDER = ROOT / ".cache" / "projects"
-TOOLS = ("uv", "poetry", "pdm")
-"""What the projects' developers install with, besides pip."""
 GRADLE_FILES = ("build.gradle", "build.gradle.kts")
 CALL_LIMIT, PLAIN_LIMIT, INSTALL_LIMIT = 900.0, 600.0, 1800.0
 """Seconds for one call of a tool, one plain run, and the making of an environment."""
@@ -70,7 +68,7 @@ class Project(BaseModel):
     test: str
     """As its runner names it: a node id of pytest's, or `package.Class#method`."""
     install: str = ""
-    """The command by which its developers get an environment for the tests (Python)."""
+    """The command that makes an environment for the tests of what it declares, by uv (Python)."""
     python: str | None = None
     """The version of CPython that it needs, if not the one that runs this."""
     shows: str
@@ -292,9 +290,9 @@ class Plain:
         return subprocess.check_output([python, "-c", code], text=True).split()
 
     def _install(self) -> None:
-        if self.project.install.startswith(TOOLS) and not self.tools.exists():
+        if self.project.install.startswith("uv ") and not self.tools.exists():
             subprocess.run([sys.executable, "-m", "venv", self.tools], check=True)
-            subprocess.run([self.tools / "bin" / "pip", "install", "-q", *TOOLS], check=True)
+            subprocess.run([self.tools / "bin" / "pip", "install", "-q", "uv"], check=True)
         python = find_python(self.project.python) if self.project.python else sys.executable
         run([python, "-m", "venv", str(self.environment)], self.checkout, INSTALL_LIMIT)
         self._in_environment(["sh", "-c", self.project.install], INSTALL_LIMIT)
