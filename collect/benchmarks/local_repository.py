@@ -175,8 +175,11 @@ ACCEPTED = (
 )
 
 
-def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
-    """Choose the suite for the instance's files; `java` selects the Java tests.
+def choose_suite(
+    instance: Instance, command: str | None, java: bool, are_named: bool = False
+) -> Suite:
+    """Choose the suite for the instance's files; `java` selects the Java tests. If `are_named`, no
+    test need be found: a client names those that it wants.
 
     Raises ConfigError if there are no tests, or if no debug session could start on the command.
     """
@@ -186,6 +189,8 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
             return PytestSuite(paths, paths)
         if java or any(posixpath.basename(path) in BUILD_FILES for path in instance.files):
             return _java(instance)
+        if are_named and any(path.endswith(".py") for path in instance.files):
+            return PytestSuite((), ())
         raise ConfigError(
             f"{instance.repository}: no tests among its {len(instance.files)} files: there is no "
             "test_*.py or *_test.py, and no Java build file; benchmark.path names a bugs.jsonl, "
@@ -381,8 +386,9 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             pass_to_pass=found.pass_to_pass,
         )
 
-    def look(self) -> Repository:
-        """The repository as it is, without running or installing anything. Raises ConfigError."""
+    def look(self, are_named: bool = False) -> Repository:
+        """The repository as it is, without running or installing anything. `are_named` is as in
+        `choose_suite`. Raises ConfigError."""
         config = self.config
         from_git = is_git_url(self.place) or config.commit is not None
         project = ProjectConfig(
@@ -407,7 +413,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
             is_users=True,
         )
-        suite = choose_suite(bare, config.test_command, self.java)
+        suite = choose_suite(bare, config.test_command, self.java, are_named)
         bare = replace(bare, language=suite.language, test_paths=suite.test_paths)
         return Repository(project, source, suite, bare)
 
@@ -583,7 +589,7 @@ def open_session(
     config, sandbox = config or RepositoryConfig(), sandbox or SandboxConfig()
     java = "#" in test and "::" not in test
     benchmark = LocalRepositoryBenchmark(str(place), config, sandbox, test_timeout=0.0, java=java)
-    instance = benchmark.installed(benchmark.look())
+    instance = benchmark.installed(benchmark.look(are_named=True))
     # pytest's settings may depend on the folder of the test.
     with open_instance_sandbox(sandbox, replace(instance, fail_to_pass=(test,))) as opened:
         benchmark.prepare(instance, opened)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class Recording:
                 language=now.language,
                 problem_statement=f"{name} asked about `{test}`.",
                 fail_to_pass=deciding,
-                test_paths=now.test_paths,
+                test_paths=now.test_paths or _files_of(deciding),
                 python=now.environment.python,
                 packages=_packages(now.environment),
                 import_paths=now.environment.import_paths,
@@ -107,6 +107,10 @@ class Recording:
         with workspace.sandbox as sandbox:
             repository.prepare(workspace, now.files)
             return repository.expanded(sandbox, tests)
+
+
+def _files_of(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def _packages(environment: Environment) -> tuple[str, ...]:

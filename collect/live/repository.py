@@ -30,7 +30,12 @@ from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
 from sandbox import Sandbox, SandboxConfig
 from sandbox.languages.python.pytest_options import is_among
-from sandbox.languages.python.targets import TargetError, in_repository, parse_target
+from sandbox.languages.python.targets import (
+    TargetError,
+    doctest_option,
+    in_repository,
+    parse_target,
+)
 
 TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -51,7 +56,7 @@ class LiveRepository:
         if not isinstance(benchmark, LocalRepositoryBenchmark):
             raise ConfigError(f"--repo {folder} holds a bugs.jsonl: give one repository")
         self.benchmark, self._max_mb = benchmark, asked.max_tree_mb
-        self._looked_at = benchmark.look()
+        self._looked_at = benchmark.look(are_named=True)
         self.language = self._looked_at.suite.language
         self._instance: Instance | None = None
         self._lock = threading.Lock()
@@ -90,7 +95,7 @@ class LiveRepository:
             )
         config = settings.applied_to(self.benchmark.config)
         benchmark = replace(self.benchmark, config=config)
-        return benchmark.installed(benchmark.look()).environment
+        return benchmark.installed(benchmark.look(are_named=True)).environment
 
     def files(self) -> dict[str, bytes]:
         """As they are now."""
@@ -148,6 +153,8 @@ class LiveRepository:
                 f"{_of_that_name(files, test) or the_nearest(where, same_kind)}; name a test like "
                 f"{example}"
             )
+        if doctest_option(test) and b">>>" in files[path]:
+            return None
         # It may be inherited from a class in another file.
         inherited = test.count("::") > 1 or "#" in test
         suffix = posixpath.splitext(path)[1]

@@ -162,7 +162,22 @@ def _pytest(words: Sequence[str]) -> Target:
             options += word.words
     if not names:
         raise TargetError(f"the command names no test: {ACCEPTED}")
+    for option in dict.fromkeys(filter(None, map(doctest_option, names))):
+        options += [] if option in options else [option]
     return Target("pytest", tuple(names), tuple(options))
+
+
+def doctest_option(name: str) -> str:
+    """The option with which pytest finds a doctest, `shop/cart.py::shop.cart.total` or
+    `docs/shop.rst::shop.rst`; empty for other tests, whose names have no dot."""
+    path, _, test = name.partition("[")[0].partition("::")
+    if "." not in test:
+        return ""
+    return (
+        "--doctest-modules"
+        if path.endswith(".py")
+        else f"--doctest-glob=*{PurePosixPath(path).name}"
+    )
 
 
 def _looks_like_place(word: str) -> bool:

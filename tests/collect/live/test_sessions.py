@@ -257,6 +257,22 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
     with_client(live(repo), work)
 
 
+def test_a_client_names_tests_that_no_rule_would_find(tmp_path: Path) -> None:
+    text = "import unittest\nclass CartTests(unittest.TestCase):\n    def check(self):\n"
+    text += "        self.assertTrue(1)\n    test_total = check\n"
+    doctest = 'def double(n):\n    """\n    >>> double(2)\n    4\n    """\n    return n * 2\n'
+    (tmp_path / "cart_tests.py").write_text(text)
+    (tmp_path / "shop.py").write_text(doctest)
+
+    async def work(client: Client) -> None:
+        assert "CartTests.check" in await said(
+            client, START, test="cart_tests.py::CartTests::test_total"
+        )
+        assert "shop.py:6 in double" in await said(client, START, test="shop.py::shop.double")
+
+    with_client(live(tmp_path), work)
+
+
 def test_options_of_the_project_that_do_not_apply_are_told_once(repo: Path) -> None:
     (repo / "pytest.ini").write_text("[pytest]\naddopts = -n 4 --cov=shop -p no:doctest\n")
     note = "Not used here, of the pytest options in pytest.ini: -n 4, --cov=shop."

@@ -45,6 +45,8 @@ READ = {
         "pytest",
         ("a.py::b", "-p", "acme", "--ds", "x"),
     ),
+    "a/b.py::a.b.C.d": ("pytest", ("a/b.py::a.b.C.d", "--doctest-modules")),
+    "docs/a.rst::a.rst": ("pytest", ("docs/a.rst::a.rst", "--doctest-glob=*a.rst")),
     "tests/test_a.py -k one": ("pytest", ("tests/test_a.py", "-k", "one")),
     "test_b": ("name", ("test_b",)),
     "run.py --fast 'a b'": ("script", ("run.py", "--fast", "a b")),
