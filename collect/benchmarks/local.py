@@ -33,6 +33,7 @@ from collect.errors import ConfigError, the_nearest
 from collect.quantities import counted, first_of
 from collect.store.files import StrictRecord, read_lines, refuse_wrong
 from sandbox.base import PackageName, PythonVersion
+from sandbox.languages.python.metadata import with_version_module
 
 logger = logging.getLogger(__name__)
 
@@ -227,7 +228,8 @@ class LocalBenchmark(StoredBenchmark):
             raise ConfigError(f"repository: {error}") from error
 
     def _instance(self, bug: LocalBug, tree: Checkout) -> Instance:
-        files = dict(tree.files)
+        version = bug.version or tree.tagged
+        files = dict(with_version_module(tree.files, version))
         try:
             if bug.gold_patch and not changed_paths(bug.gold_patch):
                 raise PatchError("it is no unified diff of text files in UTF-8 (`--- a/FILE`)")
@@ -262,7 +264,7 @@ class LocalBenchmark(StoredBenchmark):
                 variables=bug.variables,
                 python=bug.python,
                 interpreter=f"CPython {bug.python}" if bug.python else "",
-                version=bug.version or tree.tagged,
+                version=version,
             ),
             category=bug.category,
             commit=tree.commit,

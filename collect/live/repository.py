@@ -29,6 +29,7 @@ from collect.live.workspace import LiveWorkspace
 from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
 from sandbox import Sandbox, SandboxConfig
+from sandbox.languages.python.metadata import with_version_module
 from sandbox.languages.python.pytest_options import is_among
 from sandbox.languages.python.targets import (
     TargetError,
@@ -99,7 +100,8 @@ class LiveRepository:
 
     def files(self) -> dict[str, bytes]:
         """As they are now."""
-        return without_outputs(read_folder(self.folder, max_mb=self._max_mb, read=self._read))
+        files = read_folder(self.folder, max_mb=self._max_mb, read=self._read)
+        return without_outputs(with_version_module(files, self._looked_at.source.tagged))
 
     def _read(self, path: str, found: os.stat_result) -> bytes:
         """Read a file unless it is as before: every call looks for changes, in all files."""

@@ -43,7 +43,7 @@ from sandbox.languages.python.interpreters import (
     own_version,
     required_python,
 )
-from sandbox.languages.python.metadata import own_metadata
+from sandbox.languages.python.metadata import own_metadata, with_version_module
 from sandbox.languages.python.own_environment import (
     RUNNER_NEEDS,
     OwnEnvironment,
@@ -373,7 +373,8 @@ def _source(
     name: str, version: str, origin: str, files: Mapping[str, bytes], tagged: str | None
 ) -> Source:
     license_ = read_declared(files).license
-    return Source(name, version, origin, license_, files, tagged=tagged)
+    whole = with_version_module(files, tagged)
+    return Source(name, version, origin, license_, whole, tagged=tagged)
 
 
 def _fetch_release(project: ProjectConfig, named: str, config: FactoryConfig) -> Source:

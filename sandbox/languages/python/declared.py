@@ -65,7 +65,8 @@ def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Decl
     runs StepInto). PKG-INFO, which sdists have, comes before what it was made of."""
     headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
     pyproject = read_pyproject(files)
-    needs = _Needs(str(headers.get("Name", "")) or own_name(files))
+    locked = read_locks(files)
+    needs = _Needs(str(headers.get("Name", "")) or own_name(files), locked)
     if distributed := headers.get_all("Requires-Dist"):
         needs.add_distribution(map(str, distributed))
     else:
@@ -85,7 +86,7 @@ def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Decl
         license=license_.splitlines()[0][:100] if isinstance(license_, str) and license_ else "",
         requires=requires,
         test_requires=test_requires,
-        constraints=read_locks(files) or tuple(dict.fromkeys(listed.constraints)),
+        constraints=locked or tuple(dict.fromkeys(listed.constraints)),
         left_out=tuple(dict.fromkeys(needs.left_out)),
     )
 
@@ -94,6 +95,8 @@ def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Decl
 class _Needs:
     name: str
     """The project's own, which it may require with an extra."""
+    locked: tuple[str, ...] = ()
+    """The versions that a lock file fixes."""
     for_use: list[str] = field(default_factory=list)
     for_tests: list[str] = field(default_factory=list)
     extras: dict[str, list[str]] = field(default_factory=dict)
@@ -163,7 +166,9 @@ class _Needs:
         name = canonicalize_name(parsed.name)
         if name == "pytest" and not parsed.url:
             # The sandbox's own one runs the tests unless they ask for another.
-            return not parsed.specifier.contains(OWN_PYTEST, prereleases=True)
+            is_locked = any(text.startswith("pytest==") for text in self.locked)
+            is_other = is_locked and f"pytest=={OWN_PYTEST}" not in self.locked
+            return is_other or not parsed.specifier.contains(OWN_PYTEST, prereleases=True)
         # Stubs are for type checkers.
         is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
         return not is_tool and not parsed.url and name != canonicalize_name(self.name)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 from functools import lru_cache
 from pathlib import Path
-from posixpath import basename, dirname, join
+from posixpath import basename, dirname, join, normpath
 
 from packaging.metadata import InvalidMetadata, Metadata, RawMetadata
 from packaging.utils import canonicalize_name
@@ -235,6 +235,29 @@ def _setup_py_entry_points(value: object) -> str:
             lines.append(f"[{group}]")
             lines += [entry for entry in listed if isinstance(entry, str)]
     return "\n".join(lines)
+
+
+# Modules that a build writes into the tree.
+
+_VERSION_MODULE = """__version__ = version = {text!r}
+__version_tuple__ = version_tuple = {parts!r}
+"""
+
+
+def with_version_module(files: Mapping[str, bytes], version: str | None) -> Mapping[str, bytes]:
+    """The files, with the module that tells the version if a build of setuptools_scm, hatch-vcs or
+    PDM would write it, and it is not there."""
+    tool = table_of(read_pyproject(files), "tool")
+    hatch = table_of(tool, "hatch", "build", "hooks", "vcs")
+    places = [hatch.get("version-file"), table_of(tool, "pdm", "version").get("write_to")]
+    places += [table_of(tool, "setuptools_scm").get(key) for key in ("version_file", "write_to")]
+    path = next((normpath(place) for place in places if isinstance(place, str)), "")
+    is_inside = path.endswith(".py") and not path.startswith(("/", ".."))
+    if not is_inside or path in files:
+        return files
+    known = Version(_version(version) or UNKNOWN)
+    text = _VERSION_MODULE.format(text=str(known), parts=known.release)
+    return {**files, path: text.encode()}
 
 
 # On disk.

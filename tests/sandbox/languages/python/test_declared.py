@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.languages.python.declared import own_name, read_declared, read_setup_py
+from tests.sandbox.languages.python.conftest import tree
 
 PLACES = {
     "PEP 621": {
@@ -216,3 +217,14 @@ def test_groups_that_include_each_other_without_end() -> None:
 )
 def test_the_projects_own_name(files: dict[str, str]) -> None:
     assert own_name({path: text.encode() for path, text in files.items()}) == "shop"
+
+
+def test_the_pytest_of_a_lock_file_runs_the_tests() -> None:
+    files = {
+        "pyproject.toml": '[dependency-groups]\ntests = ["pytest"]\n',
+        "uv.lock": '[[package]]\nname = "pytest"\nversion = "8.3.1"\n',
+    }
+    declared = read_declared(tree(files))
+    assert (declared.test_requires, declared.constraints) == (("pytest",), ("pytest==8.3.1",))
+    del files["uv.lock"]
+    assert read_declared(tree(files)).test_requires == ()

@@ -11,7 +11,7 @@ import pytest
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.languages.python import backend as backends
 from sandbox.languages.python import metadata
-from sandbox.languages.python.metadata import OwnMetadata, own_metadata
+from sandbox.languages.python.metadata import OwnMetadata, own_metadata, with_version_module
 from tests.sandbox.languages.python.conftest import BUILD, backend, tree
 
 ENTRY_POINTS = "[console_scripts]\nacme-tool = acme.cli:App.main\n[acme.things]\nbig = acme:Big\n"
@@ -224,3 +224,29 @@ def test_no_file_that_pyproject_names_is_read(value: str) -> None:
     own = made({"pyproject.toml": project + f'license = {{ file = "{value}" }}\n'})
     (about,) = Path(own.folder).glob("*.dist-info")
     assert "root:" not in (about / "METADATA").read_text()
+
+
+WRITERS = {
+    "setuptools_scm": '[tool.setuptools_scm]\nversion_file = "src/acme/_version.py"\n',
+    "setuptools_scm 7": '[tool.setuptools_scm]\nwrite_to = "src/acme/_version.py"\n',
+    "hatch-vcs": '[tool.hatch]\nbuild.hooks.vcs.version-file = "src/acme/_version.py"\n',
+    "pdm": '[tool.pdm.version]\nsource = "scm"\nwrite_to = "src/acme/_version.py"\n',
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_module_of_the_version_is_there(writer: str) -> None:
+    files = with_version_module({"pyproject.toml": WRITERS[writer].encode()}, "1.2.3")
+    module: dict[str, object] = {}
+    exec(files["src/acme/_version.py"], module)
+    assert (module["version"], module["version_tuple"]) == ("1.2.3", (1, 2, 3))
+    built = {**files, "src/acme/_version.py": b"version = 4"}
+    assert with_version_module(built, "1.2.3") == built
+
+
+@pytest.mark.parametrize(
+    "place", ["/etc/version.py", "../version.py", "a/../../version.py", "a.sh"]
+)
+def test_no_module_of_a_version_lies_elsewhere(place: str) -> None:
+    text = f'[tool.setuptools_scm]\nversion_file = "{place}"\n'
+    assert list(with_version_module({"pyproject.toml": text.encode()}, None)) == ["pyproject.toml"]
