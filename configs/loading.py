@@ -502,6 +502,8 @@ def _refuse_programs_of_a_run(config: RunConfig) -> None:
     named = {
         "sandbox.python": (sandbox.python,),
         "sandbox.java.java_home": (sandbox.java.java_home,),
+        "sandbox.java.maven_home": (sandbox.java.maven_home,),
+        "sandbox.java.gradle_home": (sandbox.java.gradle_home,),
         "sandbox.readable_paths": sandbox.readable_paths,
         "sandbox.own_metadata": (sandbox.own_metadata,),
         "sandbox.own_environment": (sandbox.own_environment,),

@@ -52,6 +52,15 @@ def own_verifications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
+@pytest.fixture
+def offline_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own settings keep Maven offline, so that builds have the machine's packages."""
+    settings = tmp_path / "home" / ".m2" / "settings.xml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("<settings><offline>true</offline></settings>")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture(scope="session")
 def image() -> str:
     """The tag of the test image; skips where there is no container engine."""

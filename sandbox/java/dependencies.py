@@ -138,7 +138,9 @@ def project_repository(
 ) -> ProjectRepository:
     """The project's own repository, filled on first use. Of two processes that want the same one,
     one fills it and the other waits. Raises SandboxUnavailable."""
-    facts = [*(repository.url for repository in repositories), *config.java.programs]
+    java = config.java
+    facts = [*(repository.url for repository in repositories), *java.programs]
+    facts.append(f"{java.java_home} {java.release}")
     build_files = {path: data for path, data in files.items() if is_build_file(path)}
     project = ProjectRepository(repositories_folder() / digest_of(facts, build_files))
     tree = digest_of([], files)

@@ -24,7 +24,7 @@ from sandbox.java.artifacts import ArtifactRefused, ArtifactStore, Repository
 MAVEN = "3.9.16"
 """For projects without a wrapper: many plugins need a newer one than distributions package."""
 _MAVEN_WRAPPER = ".mvn/wrapper/maven-wrapper.properties"
-_GRADLE_WRAPPER = "gradle/wrapper/gradle-wrapper.properties"
+GRADLE_WRAPPER = "gradle/wrapper/gradle-wrapper.properties"
 # Maven 4 writes another log than what is read here.
 _MAVEN_URL = re.compile(rb"^distributionUrl *=.*/apache-maven-(3\.[0-9.]+)-bin\.\w+ *$", re.M)
 _GRADLE_URL = re.compile(rb"^distributionUrl *=.*/gradle-([0-9][0-9.]*)-(?:bin|all)\.zip *$", re.M)
@@ -57,7 +57,7 @@ def maven_for(files: Mapping[str, bytes]) -> Distribution | None:
 
 def gradle_for(files: Mapping[str, bytes]) -> Distribution | None:
     """The Gradle of a project's wrapper; None if it has none."""
-    match = _GRADLE_URL.search(files.get(_GRADLE_WRAPPER, b""))
+    match = _GRADLE_URL.search(files.get(GRADLE_WRAPPER, b""))
     if match is None:
         return None
     name = f"gradle-{match[1].decode()}"

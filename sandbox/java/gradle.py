@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import BuildFailed, SandboxFileError
+from sandbox.java.distributions import GRADLE_WRAPPER, gradle_for
 from sandbox.java.javac import build_failed, compiler_errors
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
@@ -85,7 +86,8 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         if posixpath.basename(SCRIPT) in output and not in_sources:
             # The script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
-        raise with_advice(job.sandbox, build_failed(job.sandbox, "gradle", output))
+        failed = with_advice(job.sandbox, build_failed(job.sandbox, "gradle", output))
+        raise failed if failed.in_sources else _with_wanted(job, module, failed)
     try:
         described: Mapping[str, Any] = json.loads(job.sandbox.read_file(DESCRIPTION))
     except (SandboxFileError, ValueError) as error:
@@ -105,6 +107,22 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         jvm_options=tuple(described["jvmOptions"]),
         environment=described["environment"],
         steps=tuple(steps) if len(steps) == len(described["steps"]) else (),
+    )
+
+
+def _with_wanted(job: BuildJob, module: Module, failed: BuildFailed) -> BuildFailed:
+    """A failure, with the Gradle that the project's wrapper asks for if the sandbox lacks it."""
+    wrapper = posixpath.join(module.root, GRADLE_WRAPPER)
+    try:
+        wanted = gradle_for({GRADLE_WRAPPER: job.sandbox.read_file(wrapper, SOURCE_LIMIT)})
+    except SandboxFileError:
+        return failed
+    if wanted is None or job.sandbox.config.java.gradle_home is not None:
+        return failed
+    return BuildFailed(
+        f"{failed}\nThe project's wrapper asks for {wanted.name}, which was not fetched: name a "
+        "repository that has its archive in sandbox.java.repositories, or set "
+        "sandbox.java.gradle_home"
     )
 
 

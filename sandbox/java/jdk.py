@@ -123,7 +123,8 @@ def _version(told: Mapping[str, str]) -> str:
 
 
 _MAVEN = re.compile(
-    r"<(?:maven\.compiler\.(?:release|source|target)|release|source|target|java\.version)>\s*+"
+    r"<(?:maven\.compiler\.(?:release|source|target)|release|source|target"
+    r"|[\w.-]{0,40}(?:[jJ]ava|[jJ]dk)[\w.-]{0,40})>\s*+"
     r"(?:1\.)?(\d{1,2})\s*+</"
 )
 _GRADLE = re.compile(

@@ -179,9 +179,10 @@ LOG = f"{FOLDER}/maven.log"
 SKIPPED_CHECKS = (
     *("-Denforcer.skip", "-Dcheckstyle.skip", "-Drat.skip", "-Dpmd.skip", "-Dspotbugs.skip"),
     *("-Djacoco.skip", "-Dlicense.skip", "-Dspotless.check.skip", "-Danimal.sniffer.skip"),
-    "-Dmaven.javadoc.skip",
+    *("-Dmaven.javadoc.skip", "-Dsortpom.skip", "-Dmaven.gitcommitid.skip"),
 )
-"""Plugins that check sources and make no classes; offline they often can't run."""
+"""Plugins that check sources or read git's history, and make no classes. In a sandbox, without
+network and git, they often can't run."""
 
 # A user's repository is below the JVM's user.home, which is not always $HOME.
 _REPOSITORY = r"""

@@ -113,8 +113,8 @@ def is_build_file(path: str) -> bool:
 MISSING = 127
 """Exit code of a build command if its tool is missing."""
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -Xss4m"
-"""Of the build tools' own JVMs. Code of the first compiler takes more stack, and javac needs much
-of it for long chains of calls."""
+"""Of the build tools' own JVMs. The first compiler's code takes more stack, and javac needs much of
+it for long chains of calls."""
 LEAST = 1.0
 """Seconds that a tool gets at least, so that it can report its own error."""
 

@@ -318,6 +318,7 @@ def test_a_client_has_few_calls_waiting(repo: Path, server: ChatServer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
+@pytest.mark.usefixtures("offline_maven")
 def test_java_is_debugged_too(tmp_path: Path) -> None:
     folder = tmp_path / "parcelroute"
     shutil.copytree(BUNDLED / "repositories" / "parcelroute", folder)

@@ -55,3 +55,11 @@ def test_a_source_that_names_our_script_is_a_source_with_an_error(lay_out: Lay) 
     with pytest.raises(BuildFailed) as raised:
         built_test(box, "demo.CalcTest")
     assert raised.value.in_sources
+
+
+@pytest.mark.slow
+def test_a_failing_build_names_the_gradle_that_its_wrapper_asks_for(lay_out: Lay) -> None:
+    wrapper = {"gradle/wrapper/gradle-wrapper.properties": "distributionUrl=x/gradle-8.5-bin.zip"}
+    box = lay_out({**GRADLE, **wrapper, "settings.gradle": "plugins { id 'org.example' }"})
+    with pytest.raises(BuildFailed, match=r"asks for gradle-8\.5(.|\n)*sandbox\.java\.gradle_home"):
+        built_test(box, "demo.CalcTest")

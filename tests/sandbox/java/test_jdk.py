@@ -71,6 +71,12 @@ def test_the_first_jdk_that_compiles_for_the_release(release: int | None, home: 
     ("path", "text", "release"),
     [
         ("pom.xml", "<maven.compiler.release>21</maven.compiler.release>", 21),
+        ("pom.xml", "<project.build.targetJdk>25</project.build.targetJdk>", 25),
+        (
+            "pom.xml",
+            "<java.version>17</java.version><javassist.version>3.30</javassist.version>",
+            17,
+        ),
         ("core/pom.xml", "<source>1.8</source> <target>${x}</target>", 8),
         ("pom.xml", "<release>8</release><profiles><release>21</release></profiles>", 8),
         ("src/test/resources/pom.xml", "<release>21</release>", None),

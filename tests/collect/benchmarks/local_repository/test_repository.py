@@ -155,6 +155,7 @@ def test_keys_of_a_repository_are_for_repositories(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_maven
+@pytest.mark.usefixtures("offline_maven")
 def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
     bundled = Path(__file__).parents[4] / "collect" / "benchmarks" / "bundled"
     folder = tmp_path / "parcelroute"

@@ -67,7 +67,8 @@ final class TestNgFramework extends Framework {
                 if (name.startsWith("onTest")) {
                     tell(report, name, arguments[0]);
                 }
-                return null;
+                // TestNG 7.10 and later ask each listener whether it is enabled.
+                return method.getReturnType() == boolean.class ? true : null;
             }
         });
     }
