@@ -74,9 +74,10 @@ EXAMPLES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 if it did what it was asked."""
     _find_own_packages_first()
-    # Of what this starts, with `-m` or by multiprocessing, no module of the current folder is run.
-    # A value of the user's stays, also an empty one.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    if arguments is None:
+        # Of what this starts, with `-m` or by multiprocessing, no module of the current folder is
+        # run. A value of the user's stays, also an empty one.
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
     try:
         with _terminated_like_interrupted():
             return _run_command(sys.argv[1:] if arguments is None else arguments)

@@ -281,6 +281,10 @@ def failure_in(trace: RolloutTrace) -> Iterator[None]:
         trace.failure = failure_of(error)
 
 
+ERRORS = ("collect.errors", "sandbox.errors")
+"""Where the types are that a row names; others, which extend them, are a module's own."""
+
+
 def failure_of(error: Exception) -> Failure:
     """The failure as the row states it."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
@@ -291,7 +295,9 @@ def failure_of(error: Exception) -> Failure:
     elif not isinstance(error, SandboxError):
         # A defect of StepInto: the row must be enough to find it.
         message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
-    return Failure(kind, type(error).__name__, message[:MAX_FAILURE_CHARS])
+    kinds = type(error).__mro__
+    named = next((each for each in kinds if each.__module__ in ERRORS), kinds[0])
+    return Failure(kind, named.__name__, message[:MAX_FAILURE_CHARS])
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from sandbox.environment import cache_folder
+from sandbox.java.project_repository import METADATA
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect to a repository, and to wait for each part of an answer."""
@@ -38,8 +39,6 @@ PATH = re.compile(r"(?:[A-Za-z0-9_][\w.+~-]*/)*[A-Za-z0-9_][\w.+~-]*", re.ASCII)
 LONGEST_PATH = 1024
 CHECKSUMS = ("sha1", "md5", "sha256", "sha512")
 """Kinds of a file's checksum, which are its suffixes too."""
-METADATA = "maven-metadata.xml"
-"""The list of an artifact's versions: of all files, only it changes."""
 
 
 class ArtifactRefused(Exception):

@@ -20,8 +20,9 @@ from pathlib import Path
 from sandbox.base import Sandbox, SandboxConfig
 from sandbox.environment import cache_folder
 from sandbox.errors import BuildFailed
-from sandbox.java.artifacts import METADATA
 
+METADATA = "maven-metadata.xml"
+"""The list of an artifact's versions: of all files, only it changes."""
 REPOSITORY_ID = "stepinto"
 """Maven keeps the lists of versions of each repository under its id."""
 RETRY_SECONDS = 600.0

@@ -274,7 +274,7 @@ def train(_):
     return train_apart(load_config(Path(sys.argv[1]), sys.argv[2:]))
 
 stepinto._run_command = train
-sys.exit(stepinto.main([]))
+sys.exit(stepinto.main())
 """
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox, require_package_name
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.declared import read_pyproject, table_of
 
 BACKEND_SECONDS = 60.0
@@ -37,7 +37,7 @@ LEGACY = "setuptools.build_meta:__legacy__"
 """The backend of projects that name none (PEP 517)."""
 
 
-class BackendFailed(SandboxError):
+class BackendFailed(SandboxUnavailable):
     """A backend can't be run, or fails; the message says why."""
 
 

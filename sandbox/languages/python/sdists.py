@@ -34,7 +34,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from sandbox.environment import cache_folder, host_environment
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.backend import BackendFailed, open_backend
 from sandbox.packages import PIP_SETTINGS, runs_as, wheels_folder
 
@@ -50,7 +50,7 @@ MAX_BUILT_MB = 64
 PYPI = "https://pypi.org/simple"
 
 
-class NoSdist(SandboxError):
+class NoSdist(SandboxUnavailable):
     """There is no source distribution to be had; the message says why."""
 
 

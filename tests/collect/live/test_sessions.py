@@ -147,8 +147,9 @@ def test_a_missing_module_names_the_setting(repo: Path) -> None:
     (repo / "tests/test_cart.py").write_text("import no_such_package\n\ndef test_total(): pass\n")
 
     async def work(client: Client) -> None:
-        told = await said(client, START, test=TEST)
-        assert "no module no_such_package: the setting collect.benchmark.packages" in told
+        answer = await said(client, START, test=TEST)
+        assert "no module no_such_package: `debug_environment` sets packages" in answer
+        assert "can set collect.benchmark.packages" in answer
 
     with_client(live(repo), work)
 

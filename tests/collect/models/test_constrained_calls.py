@@ -34,6 +34,7 @@ from collect.agents.debug_tools import (
 from collect.agents.file_tools import Grep, ListFiles, ReadFile
 from collect.agents.tools import Arguments
 from collect.errors import LocalModelFailed
+from collect.live.environment import EnvironmentArguments
 from collect.models.constrained_calls import ConstrainedCalls
 from collect.models.tool_parsing import CLOSE, OPEN, hermes_call, parse_hermes
 from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
@@ -193,8 +194,10 @@ def test_a_random_model_makes_only_valid_calls(
 
 
 def all_arguments(base: type[Arguments] = Arguments) -> Iterator[type[Arguments]]:
-    """The arguments of every tool."""
+    """The arguments of every tool of a model's; the environment's is for MCP clients."""
     for each in base.__subclasses__():
+        if each is EnvironmentArguments:
+            continue
         yield each
         yield from all_arguments(each)
 

@@ -89,7 +89,8 @@ def test_what_is_installed_later_counts(
     runner_python()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     text = FILES["tests/test_shop.py"]
-    text += "\n\ndef test_more():\n    assert __import__('more')\n"
+    text += "\n\ndef test_more():\n    assert importlib.util.find_spec('more') is not None\n"
+    text = f"import importlib.util\n{text}"
     (folder / "tests/test_shop.py").write_text(text)
     config = BenchmarkConfig(name="local", path=str(folder))
     (bug,) = open_benchmark(config).instances()
