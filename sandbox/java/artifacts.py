@@ -20,19 +20,17 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
 
 from sandbox.environment import cache_folder
 from sandbox.java.project_repository import METADATA
 
+if TYPE_CHECKING:
+    import requests
+
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect to a repository, and to wait for each part of an answer."""
-RETRIES = Retry(3, connect=1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504))
 MEGABYTE = 1024 * 1024
 PATH = re.compile(r"(?:[A-Za-z0-9_][\w.+~-]*/)*[A-Za-z0-9_][\w.+~-]*", re.ASCII)
 """No segment begins with a dot, so no path leads out of a folder."""
@@ -105,6 +103,8 @@ class ArtifactStore:
 
     def _find(self, repository: Repository, path: str) -> Path | None:
         """One repository's file, which is fetched unless it is in the cache."""
+        import requests
+
         kept = repository.folder / path
         if kept.is_file() and kept.name != METADATA:
             return kept
@@ -179,11 +179,17 @@ class ArtifactStore:
 
     def _session(self) -> requests.Session:
         """This thread's connections."""
+        import requests
+        from requests.adapters import HTTPAdapter
+        from urllib3.util import Retry
+
         session: requests.Session | None = getattr(self._own, "session", None)
         if session is None:
+            codes = (429, 500, 502, 503, 504)
+            retries = Retry(3, connect=1, backoff_factor=0.5, status_forcelist=codes)
             session = self._own.session = requests.Session()
             for scheme in ("http://", "https://"):
-                session.mount(scheme, HTTPAdapter(max_retries=RETRIES))
+                session.mount(scheme, HTTPAdapter(max_retries=retries))
         return session
 
 
