@@ -235,9 +235,11 @@ def _digest(facts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def pytest_plugins(folder: Path) -> tuple[str, ...]:
-    """The pytest plugin modules of a folder's packages, as PYTEST_PLUGINS lists them."""
-    return tuple(module.partition(":")[0].strip() for _, module in _entry_points(folder, [PLUGINS]))
+def pytest_plugins(folder: Path) -> dict[str, str]:
+    """The pytest plugins of a folder's packages: their names, as in `-p NAME`, and their modules,
+    as PYTEST_PLUGINS lists them."""
+    entries = _entry_points(folder, [PLUGINS])
+    return {name: module.partition(":")[0].strip() for name, module in entries}
 
 
 def _entry_points(folder: Path, groups: Iterable[str]) -> Iterator[tuple[str, str]]:

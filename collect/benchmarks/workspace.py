@@ -28,7 +28,12 @@ from sandbox.java.dependencies import for_project
 from sandbox.languages.python.declared import own_name
 from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
-from sandbox.languages.python.pytest_options import BREAKING_PLUGINS, with_project_options
+from sandbox.languages.python.pytest_options import (
+    BREAKING_PLUGINS,
+    ProjectOptions,
+    read_project_options,
+    with_project_options,
+)
 from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 from sandbox.shell import capture, scratch_folder
 
@@ -43,7 +48,8 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
-        configured = with_project(configured, instance.environment, instance.files)
+        options = read_project_options(instance.files, _tests_of(instance))
+        configured = with_project(configured, instance.environment, instance.files, options)
         configured = with_options(configured, instance)
     if instance.language == "java" and instance.image is None:
         configured = for_project(configured, instance.files, instance.is_users)
@@ -51,19 +57,28 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
 
 
 def with_project(
-    config: SandboxConfig, environment: Environment, files: Mapping[str, bytes]
+    config: SandboxConfig,
+    environment: Environment,
+    files: Mapping[str, bytes],
+    options: ProjectOptions,
 ) -> SandboxConfig:
     """The config of `with_environment` with a Python project as installing it in place leaves it,
-    and with its pytest plugins. Raises SandboxUnavailable."""
-    own, plugins = None, list[str]()
+    and with its pytest plugins, but for those that its own options load or refuse. Raises
+    SandboxUnavailable."""
+    own: str | None = None
+    known: dict[str, str] = {}
     if config.backend == "local":
         users = _users_environment(config)
         if users is None or canonicalize_name(own_name(files)) not in users.distributions:
             own = own_metadata(files, environment.version, builder_of(config)).folder or None
-        plugins += _plugins(config, users)
-        plugins += [name for name in pytest_plugins(Path(own)) if _has(files, name)] if own else []
-    named = config.environment.get(PLUGINS, "")
-    plugins = list(dict.fromkeys([*plugins, *filter(None, named.split(","))]))
+        known = _plugins(config, users)
+        if own:
+            made = pytest_plugins(Path(own))
+            known |= {name: module for name, module in made.items() if _has(files, module)}
+    named = filter(None, config.environment.get(PLUGINS, "").split(","))
+    # pytest refuses a plugin that is loaded under two names.
+    by_options = {known.get(name) for name in options.plugins}
+    plugins = [name for name in dict.fromkeys([*known.values(), *named]) if name not in by_options]
     # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
     # commands: those that the project and the packages bring, or PYTEST_PLUGINS names.
     variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **config.environment}
@@ -75,9 +90,12 @@ def with_options(config: SandboxConfig, instance: Instance) -> SandboxConfig:
     """The config with what the pytest options of a Python project need, for the bug's tests."""
     if instance.language != "python":
         return config
-    tests = (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
-    variables = with_project_options(config.environment, instance.files, tests)
+    variables = with_project_options(config.environment, instance.files, _tests_of(instance))
     return config.model_copy(update={"environment": variables})
+
+
+def _tests_of(instance: Instance) -> tuple[str, ...]:
+    return (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
 
 
 def _users_environment(config: SandboxConfig) -> OwnEnvironment | None:
@@ -86,16 +104,18 @@ def _users_environment(config: SandboxConfig) -> OwnEnvironment | None:
     return read_environment(Path(config.own_environment))
 
 
-def _plugins(config: SandboxConfig, users: OwnEnvironment | None) -> tuple[str, ...]:
-    """The pytest plugins of the user's environment, and of the packages besides."""
-    plugins: tuple[str, ...] = ()
+def _plugins(config: SandboxConfig, users: OwnEnvironment | None) -> dict[str, str]:
+    """The pytest plugins of the user's environment, and of the packages besides: names and
+    modules."""
+    plugins: dict[str, str] = {}
     if users is not None:
-        found = pytest_plugins(users.site_packages)
-        plugins = tuple(name for name in found if not BREAKING_PLUGINS.fullmatch(name))
+        for name, module in pytest_plugins(users.site_packages).items():
+            if not BREAKING_PLUGINS.fullmatch(module):
+                plugins[name] = module
     if config.packages:
         python = interpreter_of(config).installer
         folder = packages_folder(python, config.packages, config.own_modules)
-        plugins += pytest_plugins(folder)
+        plugins |= pytest_plugins(folder)
     return plugins
 
 

@@ -305,7 +305,7 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
     left_out = declared.left_out if project.packages is None else ()
     notes = [f"not installed: {first_of(left_out)}"] if left_out else []
     notes += [own.note] if own.note else []
-    plugins = pytest_plugins(folder) if folder else ()
+    plugins = tuple(pytest_plugins(folder).values()) if folder else ()
     return _Installed(chosen.packages, plugins, chosen.missing, tuple(notes), chosen_python)
 
 

@@ -182,6 +182,8 @@ class ProjectOptions:
     """Each option with its value, or word, that does not apply: it breaks a session."""
     added: tuple[str, ...] = ()
     """Options that make up for plugins that are not loaded."""
+    plugins: frozenset[str] = frozenset()
+    """The names of plugins that they load or refuse: `-p anyio`, `-p no:anyio`."""
 
     @property
     def variable(self) -> str:
@@ -259,6 +261,7 @@ def _options_of(
 ) -> ProjectOptions:
     kept: list[str] = []
     left_out: list[str] = []
+    plugins: set[str] = set()
     for word in read_words(_words(settings.get("addopts")), partial(is_among, files)):
         if isinstance(word, str):
             left_out.append(word)
@@ -266,10 +269,11 @@ def _options_of(
             left_out.append(" ".join(word.words))
         else:
             kept += word.words
+            plugins.update([word.value.removeprefix("no:")] if word.name == "-p" else ())
     added: tuple[str, ...] = _LENIENT if STRICT_SETTINGS & settings.keys() else ()
     warnings = "\n".join((*_texts(settings.get("filterwarnings")), *kept))
     added += _TOLERANT if re.search(r"(?m)^[ \t]*+(?:-W)?error\b", warnings) else ()
-    return ProjectOptions(file, tuple(kept), tuple(left_out), added)
+    return ProjectOptions(file, tuple(kept), tuple(left_out), added, frozenset(plugins))
 
 
 def is_among(files: Iterable[str], place: str) -> bool:

@@ -114,6 +114,16 @@ def test_a_users_plugins_add_to_those_of_the_project(acme: Path) -> None:
     with_client(live(acme, settings), work)
 
 
+def test_a_plugin_that_the_projects_options_name_is_loaded_once(acme: Path) -> None:
+    (acme / "pytest.ini").write_text("[pytest]\naddopts = -p acme\n")
+
+    async def work(client: Client) -> None:
+        started = await said(client, START, test="tests/test_acme.py::test_installed")
+        assert "Paused at tests/test_acme.py:9" in started
+
+    with_client(live(acme), work)
+
+
 def test_what_is_missing_is_shown(acme: Path) -> None:
     config = load_config(None, [])
     repository = LiveRepository(acme, config.collect.benchmark, config.sandbox)
