@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -21,7 +22,7 @@ from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.projects.project import is_test_file, without_outputs
 from collect.benchmarks.pytest_run import collect_tests
-from collect.benchmarks.workspace import read_folder, read_regular
+from collect.benchmarks.workspace import own_modules, read_folder, read_regular
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
 from collect.live.environment import EnvironmentArguments
@@ -39,6 +40,9 @@ from sandbox.languages.python.targets import (
 )
 
 TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
+MAKES_TESTS = (b"setattr(", b"type(", b"globals()", b"locals()", b"load_tests", b"metaclass")
+"""What files contain whose tests are made by a program."""
+SPELLED_ALIKE = 0.8
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -122,8 +126,11 @@ class LiveRepository:
         now = self.files()
         return sorted(path for path in files.keys() | now if files.get(path) != now.get(path))
 
-    def not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
-        """Why there is no such test among the files, as their text shows; None if there may be."""
+    def not_there(
+        self, files: Mapping[str, bytes], test: str, earlier: Mapping[str, bytes] | None = None
+    ) -> str | None:
+        """Why there is no such test among the files, as their text shows; None if there may be.
+        `earlier` are files that had it."""
         if self.language == "java":
             return self._name_not_there(files, test)
         try:
@@ -132,9 +139,9 @@ class LiveRepository:
             return str(error)
         if target.kind != "pytest":
             # A runner that is named, and a script, have arguments.
-            return None if " " in test else self._name_not_there(files, test)
+            return None if " " in test else self._name_not_there(files, test, earlier)
         places = (name for name in target.names if "::" in name or not is_among(files, name))
-        refusals = (self._name_not_there(files, name) for name in places)
+        refusals = (self._name_not_there(files, name, earlier) for name in places)
         return next(filter(None, refusals), None)
 
     def not_decided_by(self, files: Mapping[str, bytes], test: str) -> str | None:
@@ -144,7 +151,9 @@ class LiveRepository:
             return f"{test} is not run by pytest, and pytest decides; give a node id or a file"
         return refused
 
-    def _name_not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
+    def _name_not_there(
+        self, files: Mapping[str, bytes], test: str, earlier: Mapping[str, bytes] | None = None
+    ) -> str | None:
         example = WORDINGS[self.language]["test"]
         path, name = find_test(files, test)
         if not path:
@@ -165,19 +174,28 @@ class LiveRepository:
         if not name or any(map(word.search, texts if inherited else [files[path]])):
             return None
         known = [found.decode() for found in TESTS[self.language].findall(files[path])]
+        alike = get_close_matches(name, known, n=1, cutoff=SPELLED_ALIKE)
+        is_typo = bool(alike) or not name.isidentifier()
+        makes_tests = any(made in files[path] for made in MAKES_TESTS)
+        was_there = earlier is not None and word.search(earlier.get(path, b"")) is not None
+        if self.language == "python" and not was_there and (makes_tests or not is_typo):
+            return None  # pytest says so if it finds none
         near = the_nearest(name, known) or f"; it has {', '.join(known[:10]) or 'no tests'}"
         return f"there is no test {name} in {path}{near}; name a test like {example}"
 
     def from_inside(self, call: ToolCall) -> ToolCall:
         """The call with the names that this repository knows."""
         given = arguments_object(call.arguments)
-        named = {
+        named: dict[str, object] = {
             key: self.inside(given[key])
             for key in ("location", "path")
             if isinstance(given.get(key), str)
         }
         if isinstance(test := given.get("test"), str):
             named["test"] = self.inside_test(test)
+        if isinstance(points := given.get("breakpoints"), list):
+            inside = [self.inside(point) if isinstance(point, str) else point for point in points]
+            named["breakpoints"] = inside
         if named.items() <= given.items():
             return call
         return replace(call, arguments=json.dumps(given | named))
@@ -193,7 +211,11 @@ class LiveRepository:
             return self.inside(test)
         files = self.files()
         named = in_repository(test, files, str(self.folder))
-        found = _tests_with_name(files, named) if named.isidentifier() else []
+        parts = named.split(".")
+        if not all(map(str.isidentifier, parts)):
+            return named
+        ending = "::" + "::".join(parts)
+        found = [name for name in _tests_with_name(files, parts[-1]) if name.endswith(ending)]
         return found[0] if len(found) == 1 else named
 
     @property
@@ -205,6 +227,12 @@ class LiveRepository:
         missing = NO_MODULE.search(text)
         if missing is None or self.language != "python":
             return ""
+        if missing[1].partition(".")[0] in own_modules(self.files(), environment.import_paths):
+            return (
+                f"\n\n{missing[1]} is a module of this repository that is not there: if it is "
+                "compiled, build it in place for the interpreter that runs the tests (such as "
+                "`python setup.py build_ext --inplace`), and start again."
+            )
         package = canonicalize_name(missing[1].partition(".")[0])
         reason = environment.missing.get(package, "")
         because = f", since {package} could not be installed ({reason})" if reason else ""

@@ -388,7 +388,7 @@ class LiveSession:
         """Restart on the files as they are now: neither as the program left them, nor as the user
         had them at the start."""
         repository, files = self._place.repository, self._place.repository.files()
-        unknown = repository.not_there(files, opened.test)
+        unknown = repository.not_there(files, opened.test, opened.instance.files)
         if unknown is not None:
             return ToolReply(f"Error: {unknown}. The session goes on.", ToolOutcome.ERROR)
         opened.debugger.end_program()  # it could still write files

@@ -203,7 +203,8 @@ def in_repository(text: str, files: Collection[str], root: str = "") -> str:
         return told
     names = [name.removeprefix("./") for name in target.names]
     if len(names) == 1 and not target.options:
-        return names[0]
+        is_test = "::" in names[0] or names[0].endswith(("/", ".py"))
+        return names[0] if is_test else f"{names[0]}/"
     return shlex.join(("pytest", *names, *target.options))
 
 

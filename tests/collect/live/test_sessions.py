@@ -239,6 +239,7 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
         for name in (
             "test_total",
             "tests.test_cart.test_total",
+            "pytest tests",
             f"pytest {TEST} -x -n 4",
             f"python -m pytest -q {repo}/{TEST}",
             "pytest tests/test_cart.py -k test_total",
@@ -264,12 +265,19 @@ def test_a_client_names_tests_that_no_rule_would_find(tmp_path: Path) -> None:
     doctest = 'def double(n):\n    """\n    >>> double(2)\n    4\n    """\n    return n * 2\n'
     (tmp_path / "cart_tests.py").write_text(text)
     (tmp_path / "shop.py").write_text(doctest)
+    made = "import unittest\nclass TestMade(unittest.TestCase): pass\n"
+    made += "setattr(TestMade, 'test_%s' % 1, lambda self: None)\n"
+    (tmp_path / "test_made.py").write_text(made)
 
     async def work(client: Client) -> None:
         assert "CartTests.check" in await said(
             client, START, test="cart_tests.py::CartTests::test_total"
         )
         assert "shop.py:6 in double" in await said(client, START, test="shop.py::shop.double")
+        place = {"breakpoints": [f"{tmp_path}/shop.py:6"], "stop_at_test": False}
+        assert "shop.py:6" in await said(client, START, test="shop.py::shop.double", **place)
+        for name in ("test_made.py::TestMade::test_1", "pytest ."):
+            assert "Paused at test_made.py:3" in await said(client, START, test=name), name
 
     with_client(live(tmp_path), work)
 
