@@ -25,9 +25,11 @@ from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.java.dependencies import for_project
-from sandbox.languages.python.declared import own_name
 from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
+from sandbox.languages.python.project_files import (
+    own_name,
+)
 from sandbox.languages.python.pytest_options import (
     BREAKING_PLUGINS,
     ProjectOptions,

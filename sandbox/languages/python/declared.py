@@ -5,10 +5,7 @@ No code of the project runs: setup.py is parsed, and its literals are taken.
 
 from __future__ import annotations
 
-import ast
-import configparser
 import importlib.metadata
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +17,17 @@ from packaging.utils import canonicalize_name
 from poetry.core.factory import Factory
 
 from sandbox.languages.python.interpreters import marker_environment
+from sandbox.languages.python.project_files import (
+    Table,
+    own_name,
+    parse_ini,
+    read_pyproject,
+    read_setup_cfg,
+    read_setup_py,
+    read_toml,
+    table_of,
+    texts_of,
+)
 from sandbox.languages.python.requirement_files import (
     Lines,
     is_for_tests,
@@ -38,11 +46,6 @@ NOT_FOR_TESTS = frozenset(
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
 OWN_PYTEST = importlib.metadata.version("pytest")
-MAX_BYTES = 1024 * 1024
-"""A larger file is not read: parsing takes many times its size in memory."""
-MOST_LISTED = 2000
-"""Elements of a list in setup.py, which can be made of itself."""
-Table = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -187,32 +190,6 @@ def _extra_of(text: str) -> str:
 # pyproject.toml: PEP 621, dependency groups, and the tables of Poetry, PDM, uv and Hatch.
 
 
-def read_pyproject(files: Mapping[str, bytes]) -> Table:
-    """The content of pyproject.toml; empty if it can't be read."""
-    return _toml(files.get("pyproject.toml", b""))
-
-
-def table_of(table: Table, *keys: str) -> Table:
-    """The table below these keys; empty if there is none."""
-    for key in keys:
-        inner = table.get(key)
-        table = inner if isinstance(inner, dict) else {}
-    return table
-
-
-def _toml(data: bytes) -> Table:
-    try:
-        return tomllib.loads(data[:MAX_BYTES].decode("utf-8", "replace"))
-    # Also for numbers with thousands of digits, and thousands of brackets.
-    except (ValueError, RecursionError):
-        return {}
-
-
-def texts_of(value: object) -> list[str]:
-    """The texts of a list; none of anything else."""
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
-
-
 def _add_project(needs: _Needs, pyproject: Table) -> None:
     project = table_of(pyproject, "project")
     needs.for_use += texts_of(project.get("dependencies"))
@@ -292,7 +269,7 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
     """The environments `default`, `hatch-test` and others for tests."""
     environments = {
         **table_of(pyproject, "tool", "hatch", "envs"),
-        **table_of(_toml(files.get("hatch.toml", b"")), "envs"),
+        **table_of(read_toml(files, "hatch.toml"), "envs"),
     }
     for name in environments:
         if name != "default" and not is_for_tests(name):
@@ -305,7 +282,7 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
 
 
 def _add_pipfile(needs: _Needs, files: Mapping[str, bytes]) -> None:
-    pipfile = _toml(files.get("Pipfile", b""))
+    pipfile = read_toml(files, "Pipfile")
     for name, spec in table_of(pipfile, "packages").items():
         needs.for_use += _poetry_requirements(needs, name, spec)
     for name, spec in table_of(pipfile, "dev-packages").items():
@@ -313,20 +290,6 @@ def _add_pipfile(needs: _Needs, files: Mapping[str, bytes]) -> None:
 
 
 # setup.cfg and setup.py.
-
-
-def read_setup_cfg(files: Mapping[str, bytes]) -> configparser.RawConfigParser:
-    return _ini(files.get("setup.cfg", b""))
-
-
-def _ini(data: bytes) -> configparser.RawConfigParser:
-    """Empty if it can't be read."""
-    parser = configparser.RawConfigParser(strict=False)
-    try:
-        parser.read_string(data[:MAX_BYTES].decode("utf-8", "replace"))
-    except configparser.Error:
-        return configparser.RawConfigParser()
-    return parser
 
 
 def _add_setup_cfg(needs: _Needs, files: Mapping[str, bytes]) -> None:
@@ -358,66 +321,6 @@ def _listed(value: object) -> list[str]:
     if isinstance(value, str):
         return value.splitlines()
     return texts_of([*value]) if isinstance(value, list | tuple | set) else []
-
-
-def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
-    """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
-    module."""
-    try:
-        module = ast.parse(files.get("setup.py", b"")[:MAX_BYTES])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    known: dict[str, object] = {}
-    arguments: dict[str, object] = {}
-    for node in ast.walk(module):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            with suppress(ValueError, TypeError, RecursionError):
-                known[node.targets[0].id] = _literal(node.value, known)
-    for node in ast.walk(module):
-        if isinstance(node, ast.Call) and _called(node) == "setup":
-            for keyword in node.keywords:
-                with suppress(ValueError, TypeError, RecursionError):
-                    value = _literal(keyword.value, known)
-                    given = {keyword.arg: value} if keyword.arg else value
-                    arguments |= given if isinstance(given, dict) else {}
-    return arguments
-
-
-def _called(call: ast.Call) -> str:
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _literal(node: ast.expr, known: Mapping[str, object]) -> object:
-    """Raises ValueError if its value is not in the text."""
-    if isinstance(node, ast.Name) and node.id in known:
-        return known[node.id]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = (_literal(side, known) for side in (node.left, node.right))
-        if isinstance(left, list) and isinstance(right, list):
-            if len(left) + len(right) > MOST_LISTED:
-                raise ValueError(f"more than {MOST_LISTED} elements")
-            return [*left, *right]
-    if isinstance(node, ast.Call) and _called(node) == "dict" and not node.args:
-        return {word.arg: _literal(word.value, known) for word in node.keywords if word.arg}
-    if isinstance(node, ast.Dict) and None not in node.keys:
-        keys = [_literal(key, known) for key in node.keys if key is not None]
-        return dict(zip(keys, [_literal(value, known) for value in node.values], strict=True))
-    return ast.literal_eval(node)
-
-
-def own_name(files: Mapping[str, bytes]) -> str:
-    """The project's name as its files declare it; empty if none does."""
-    pyproject = read_pyproject(files)
-    names = (
-        table_of(pyproject, "project").get("name"),
-        table_of(pyproject, "tool", "poetry").get("name"),
-        table_of(pyproject, "tool", "flit", "metadata").get("dist-name"),
-        table_of(pyproject, "tool", "flit", "metadata").get("module"),
-        read_setup_cfg(files).get("metadata", "name", fallback=None),
-        read_setup_py(files).get("name"),
-    )
-    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 # Lines of requirements: in files of their own, and in the settings of tox.
@@ -454,7 +357,7 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
     legacy = tox.get("legacy_tox_ini")
     text = legacy.encode() if isinstance(legacy, str) else b""
     for path, data in (("tox.ini", files.get("tox.ini", b"")), ("pyproject.toml", text)):
-        parser = _ini(data)
+        parser = parse_ini(data)
         for section in TOX_SECTIONS:
             deps = parser.get(section, "deps", fallback="").replace("{toxinidir}/", "")
             for line in deps.splitlines():
@@ -467,7 +370,10 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
             needs.wanted.update(extra.strip() for extra in extras if extra.strip().isidentifier())
             groups = parser.get(section, "dependency_groups", fallback="").splitlines()
             _add_groups(needs, pyproject, [group.strip() for group in groups])
-    for path, table in (("tox.toml", _toml(files.get("tox.toml", b""))), ("pyproject.toml", tox)):
+    for path, table in (
+        ("tox.toml", read_toml(files, "tox.toml")),
+        ("pyproject.toml", tox),
+    ):
         base = table_of(table, "env_run_base")
         lines.add(path, "\n".join(texts_of(base.get("deps"))))
         needs.wanted.update(texts_of(base.get("extras")))

@@ -11,10 +11,7 @@ import os
 import platform
 import re
 import subprocess
-import tomllib
 from collections.abc import Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from contextlib import suppress
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
@@ -23,6 +20,13 @@ from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from sandbox.languages.python.project_files import (
+    read_pyproject,
+    read_setup_cfg,
+    table_of,
+    texts_of,
+)
 
 SUPPORTED = tuple(f"3.{minor}" for minor in range(8, 15))
 """The versions that the debugger and the test runner support."""
@@ -147,13 +151,13 @@ class RequiredPython:
 
 def required_python(files: Mapping[str, bytes]) -> RequiredPython | None:
     """What a project's files say of its version of Python; None if nothing."""
-    pyproject = _pyproject(files)
-    setup_cfg = _setup_cfg(files)
+    pyproject = read_pyproject(files)
+    project = table_of(pyproject, "project")
+    setup_cfg = read_setup_cfg(files)
     headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
-    tool = _table(pyproject, "tool")
     told = [
-        _table(pyproject, "project").get("requires-python"),
-        _from_poetry(_table(_table(tool, "poetry"), "dependencies").get("python")),
+        project.get("requires-python"),
+        _from_poetry(table_of(pyproject, "tool", "poetry", "dependencies").get("python")),
         setup_cfg.get("options", "python_requires", fallback=None),
         _from_setup(files.get("setup.py", b"")),
         headers.get("Requires-Python"),
@@ -162,36 +166,12 @@ def required_python(files: Mapping[str, bytes]) -> RequiredPython | None:
         if isinstance(text, str):
             with suppress(InvalidSpecifier):
                 return RequiredPython(text, SpecifierSet(text))
-    texts = [*map(str, _list(_table(pyproject, "project"), "classifiers"))]
+    texts = texts_of(project.get("classifiers"))
     texts.append(setup_cfg.get("metadata", "classifiers", fallback=""))
     texts.append(files.get("setup.py", b"").decode("utf-8", "replace"))
     named = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(texts))
     listed = frozenset(named)
     return RequiredPython(f"its classifiers {', '.join(named)}", None, listed) if named else None
-
-
-def _pyproject(files: Mapping[str, bytes]) -> Mapping[str, object]:
-    # Also for numbers with thousands of digits, and thousands of brackets.
-    with suppress(ValueError, RecursionError):
-        return tomllib.loads(files.get("pyproject.toml", b"").decode("utf-8", "replace"))
-    return {}
-
-
-def _setup_cfg(files: Mapping[str, bytes]) -> ConfigParser:
-    parser = ConfigParser(strict=False, interpolation=None)
-    with suppress(ConfigParserError):
-        parser.read_string(files.get("setup.cfg", b"").decode("utf-8", "replace"))
-    return parser
-
-
-def _table(table: Mapping[str, object], key: str) -> Mapping[str, object]:
-    inner = table.get(key)
-    return inner if isinstance(inner, dict) else {}
-
-
-def _list(table: Mapping[str, object], key: str) -> list[object]:
-    inner = table.get(key)
-    return inner if isinstance(inner, list) else []
 
 
 def _from_poetry(constraint: object) -> str | None:

@@ -24,9 +24,9 @@ from packaging.version import InvalidVersion, Version
 
 from sandbox.errors import SandboxError
 from sandbox.languages.python.backend import OUT, BackendFailed, open_backend
-from sandbox.languages.python.declared import (
+from sandbox.languages.python.declared import read_declared
+from sandbox.languages.python.project_files import (
     own_name,
-    read_declared,
     read_pyproject,
     read_setup_cfg,
     read_setup_py,

@@ -13,10 +13,9 @@ from posixpath import basename, dirname, join
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sandbox.languages.python.declared import (
-    Declared,
+from sandbox.languages.python.declared import Declared, read_declared
+from sandbox.languages.python.project_files import (
     own_name,
-    read_declared,
     read_pyproject,
     read_setup_cfg,
     table_of,

@@ -9,7 +9,6 @@ import codecs
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from dataclasses import dataclass, field
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from sandbox.languages.python.project_files import parse_toml
 
 OF_TESTS = frozenset({"test", "tests", "testing", "dev", "develop", "development", "unittest"})
 """Words in the names of extras, groups, environments and files that list what tests need."""
@@ -147,11 +148,7 @@ def read_locks(files: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 def _toml_versions(data: bytes) -> Sequence[tuple[object, object]]:
-    try:
-        lock = tomllib.loads(data.decode("utf-8", "replace"))
-    # Also for numbers with thousands of digits, and thousands of brackets.
-    except (ValueError, RecursionError):
-        return []
+    lock = parse_toml(data)
     packages = lock.get("package", lock.get("packages"))
     tables = packages if isinstance(packages, list) else []
     return [(table.get("name"), table.get("version")) for table in tables if type(table) is dict]

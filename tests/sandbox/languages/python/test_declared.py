@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.languages.python.declared import own_name, read_declared, read_setup_py
+from sandbox.languages.python.declared import read_declared
+from sandbox.languages.python.project_files import (
+    own_name,
+    read_setup_py,
+)
 from tests.sandbox.languages.python.conftest import tree
 
 PLACES = {

@@ -1,0 +1,128 @@
+"""The files in which a Python project describes itself, read as text: no code of it runs."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+
+MAX_BYTES = 1024 * 1024
+"""A larger file is not read: parsing takes many times its size in memory."""
+MOST_LISTED = 2000
+"""Elements of a list in setup.py, which can be made of itself."""
+Table = Mapping[str, object]
+
+
+def read_pyproject(files: Mapping[str, bytes]) -> Table:
+    """The content of pyproject.toml; empty if it can't be read."""
+    return read_toml(files, "pyproject.toml")
+
+
+def read_toml(files: Mapping[str, bytes], path: str) -> Table:
+    """The content of a file; empty if there is none, or it can't be read."""
+    return _parsed(files.get(path, b""))
+
+
+@lru_cache(maxsize=64)
+def _parsed(data: bytes) -> Table:
+    """Many ask for the same file. Nobody changes the tables."""
+    return parse_toml(data[:MAX_BYTES])
+
+
+def table_of(table: Table, *keys: str) -> Table:
+    """The table below these keys; empty if there is none."""
+    for key in keys:
+        inner = table.get(key)
+        table = inner if isinstance(inner, dict) else {}
+    return table
+
+
+def parse_toml(data: bytes) -> Table:
+    """Empty if it can't be read."""
+    try:
+        return tomllib.loads(data.decode("utf-8", "replace"))
+    # Also for numbers with thousands of digits, and thousands of brackets.
+    except (ValueError, RecursionError):
+        return {}
+
+
+def texts_of(value: object) -> list[str]:
+    """The texts of a list; none of anything else."""
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def read_setup_cfg(files: Mapping[str, bytes]) -> configparser.RawConfigParser:
+    return parse_ini(files.get("setup.cfg", b""))
+
+
+def parse_ini(data: bytes) -> configparser.RawConfigParser:
+    """Empty if it can't be read."""
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(data[:MAX_BYTES].decode("utf-8", "replace"))
+    except configparser.Error:
+        return configparser.RawConfigParser()
+    return parser
+
+
+def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
+    """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
+    module."""
+    try:
+        module = ast.parse(files.get("setup.py", b"")[:MAX_BYTES])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    known: dict[str, object] = {}
+    arguments: dict[str, object] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            with suppress(ValueError, TypeError, RecursionError):
+                known[node.targets[0].id] = _literal(node.value, known)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and _called(node) == "setup":
+            for keyword in node.keywords:
+                with suppress(ValueError, TypeError, RecursionError):
+                    value = _literal(keyword.value, known)
+                    given = {keyword.arg: value} if keyword.arg else value
+                    arguments |= given if isinstance(given, dict) else {}
+    return arguments
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _literal(node: ast.expr, known: Mapping[str, object]) -> object:
+    """Raises ValueError if its value is not in the text."""
+    if isinstance(node, ast.Name) and node.id in known:
+        return known[node.id]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = (_literal(side, known) for side in (node.left, node.right))
+        if isinstance(left, list) and isinstance(right, list):
+            if len(left) + len(right) > MOST_LISTED:
+                raise ValueError(f"more than {MOST_LISTED} elements")
+            return [*left, *right]
+    if isinstance(node, ast.Call) and _called(node) == "dict" and not node.args:
+        return {word.arg: _literal(word.value, known) for word in node.keywords if word.arg}
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        keys = [_literal(key, known) for key in node.keys if key is not None]
+        return dict(zip(keys, [_literal(value, known) for value in node.values], strict=True))
+    return ast.literal_eval(node)
+
+
+def own_name(files: Mapping[str, bytes]) -> str:
+    """The project's name as its files declare it; empty if none does."""
+    pyproject = read_pyproject(files)
+    names = (
+        table_of(pyproject, "project").get("name"),
+        table_of(pyproject, "tool", "poetry").get("name"),
+        table_of(pyproject, "tool", "flit", "metadata").get("dist-name"),
+        table_of(pyproject, "tool", "flit", "metadata").get("module"),
+        read_setup_cfg(files).get("metadata", "name", fallback=None),
+        read_setup_py(files).get("name"),
+    )
+    return next((name for name in names if isinstance(name, str) and name), "")
