@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from importlib.metadata import distributions as distributions_of
 from pathlib import Path
 from venv import EnvBuilder
 
@@ -127,8 +126,7 @@ def _other_runner(version: str) -> str:
         # A .pth file is code that runs whenever the interpreter starts.
         for path in site_packages.glob("*.pth"):
             path.unlink()
-        for found in distributions_of(path=[str(site_packages)]):
-            _write_commands(found, folder / "bin")
+        write_scripts(site_packages, folder / "bin")
 
     folder = made_folder("runner", [base, runs_as(base), RUNNER], make)
     return str(folder / "bin" / "python")
@@ -255,16 +253,17 @@ def _entry_points(folder: Path, groups: Iterable[str]) -> Iterator[tuple[str, st
             yield from parser.items(group)
 
 
-def write_scripts(folder: Path) -> None:
-    """Write the commands of a folder's packages to its `bin`, for the sandbox's interpreter: pip
-    writes them for the one that it runs in."""
-    for name, place in _entry_points(folder, SCRIPTS):
+def write_scripts(packages: Path, folder: Path | None = None) -> None:
+    """Write the commands of a folder's packages to its `bin`, or to another folder, for the
+    sandbox's interpreter: pip writes them for the one that it runs in."""
+    scripts = packages / "bin" if folder is None else folder
+    for name, place in _entry_points(packages, SCRIPTS):
         led = _PLACE.fullmatch(place.partition("[")[0].strip())
         if led is None or not _COMMAND.fullmatch(name):
             continue
-        script = folder / "bin" / name
-        script.parent.mkdir(exist_ok=True)
-        script.parent.chmod(0o755)
+        script = scripts / name
+        scripts.mkdir(exist_ok=True)
+        scripts.chmod(0o755)
         script.unlink(missing_ok=True)
         first = led[2].partition(".")[0]
         script.write_text(_SCRIPT.format(module=led[1], name=first, function=led[2]))
@@ -307,7 +306,7 @@ def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     for copied in distributions.values():
         _copy_files(copied, site_packages)
-        _write_commands(copied, folder / "bin")
+    write_scripts(site_packages, folder / "bin")
     _output([str(folder / "bin" / "python"), "-I", "-m", "compileall", "-q", str(site_packages)])
 
 
@@ -319,16 +318,6 @@ def _copy_files(copied: Distribution, folder: Path) -> None:
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(str(file.locate()), target)
-
-
-def _write_commands(found: Distribution, folder: Path) -> None:
-    for command in found.entry_points:
-        if command.group == "console_scripts":
-            script = folder / command.name
-            script.write_text(
-                _SCRIPT.format(module=command.module, name=command.attr, function=command.attr)
-            )
-            script.chmod(0o755)
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,7 @@ from collect.console import HIDDEN
 from collect.errors import ConfigError
 from sandbox import SandboxConfig
 from sandbox.environment import WORKSPACE
-from sandbox.languages.python.pytest_options import with_project_options
+from sandbox.languages.python.pytest_options import read_project_options, with_project_options
 
 SCHEMA_VERSION = "1.4"
 PLAIN = (BundledBenchmark, LocalBenchmark, HumanEvalFixBenchmark)
@@ -89,7 +89,8 @@ def _task(bug: Instance, sandbox: SandboxConfig, python: str, timeout: float) ->
     """The files of a task, by path."""
     local = sandbox.model_copy(update={"backend": "local"})
     config = with_environment(local, bug.environment, bug.files)
-    variables = with_project_options(config.environment, bug.files, bug.public_tests)
+    options = read_project_options(bug.files, bug.public_tests)
+    variables = with_project_options(config.environment, options)
     config = config.model_copy(update={"environment": variables})
     fixed = apply_patch(bug.files, bug.gold_patch)
     named = (*bug.test_paths, *config.import_paths)

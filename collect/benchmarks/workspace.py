@@ -50,9 +50,8 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
-        options = read_project_options(instance.files, _tests_of(instance))
+        options = options_of(instance)
         configured = with_project(configured, instance.environment, instance.files, options)
-        configured = with_options(configured, instance)
     if instance.language == "java" and instance.image is None:
         configured = for_project(configured, instance.files, instance.is_users)
     return open_sandbox(configured, instance.image, instance.image_workspace)
@@ -65,8 +64,8 @@ def with_project(
     options: ProjectOptions,
 ) -> SandboxConfig:
     """The config of `with_environment` with a Python project as installing it in place leaves it,
-    and with its pytest plugins, but for those that its own options load or refuse. Raises
-    SandboxUnavailable."""
+    with its pytest options, and with its pytest plugins, but for those that these options load or
+    refuse. Raises SandboxUnavailable."""
     own: str | None = None
     known: dict[str, str] = {}
     if config.backend == "local":
@@ -85,19 +84,14 @@ def with_project(
     # commands: those that the project and the packages bring, or PYTEST_PLUGINS names.
     variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **config.environment}
     variables |= {PLUGINS: ",".join(plugins)} if plugins else {}
+    variables = with_project_options(variables, options)
     return config.model_copy(update={"own_metadata": own, "environment": variables})
 
 
-def with_options(config: SandboxConfig, instance: Instance) -> SandboxConfig:
-    """The config with what the pytest options of a Python project need, for the bug's tests."""
-    if instance.language != "python":
-        return config
-    variables = with_project_options(config.environment, instance.files, _tests_of(instance))
-    return config.model_copy(update={"environment": variables})
-
-
-def _tests_of(instance: Instance) -> tuple[str, ...]:
-    return (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
+def options_of(instance: Instance) -> ProjectOptions:
+    """What the project's files say of pytest's options for the bug's tests."""
+    tests = (*instance.fail_to_pass, *instance.pass_to_pass) or instance.test_paths
+    return read_project_options(instance.files, tests)
 
 
 def _users_environment(config: SandboxConfig) -> OwnEnvironment | None:

@@ -20,7 +20,7 @@ from collect.benchmarks.base import Environment, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.projects.project import is_test_file, without_outputs
+from collect.benchmarks.projects.project import without_outputs
 from collect.benchmarks.pytest_run import collect_tests
 from collect.benchmarks.workspace import own_modules, read_folder, read_regular
 from collect.code.source import find_test, read_source
@@ -36,6 +36,7 @@ from sandbox.languages.python.targets import (
     TargetError,
     doctest_option,
     in_repository,
+    is_test_file,
     parse_target,
 )
 

@@ -11,15 +11,16 @@ from pathlib import PurePosixPath
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import (
     open_instance_sandbox,
+    options_of,
     reset_workspace,
     run_checked,
     with_environment,
-    with_options,
 )
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.base import backend_name
 from sandbox.environment import HOME
 from sandbox.errors import SandboxFileError
+from sandbox.languages.python.pytest_options import with_project_options
 from sandbox.shell import WHOLE
 
 FOLDERS = ("-type", "d", "-printf", r"%P\0d %m\0")
@@ -104,7 +105,10 @@ class LiveWorkspace:
 
 def _wanted(config: SandboxConfig, instance: Instance) -> SandboxConfig:
     wanted = with_environment(config, instance.environment, instance.files)
-    return with_options(wanted, instance)
+    if instance.language != "python":
+        return wanted
+    variables = with_project_options(wanted.environment, options_of(instance))
+    return wanted.model_copy(update={"environment": variables})
 
 
 def _is_folder(said: str) -> bool:

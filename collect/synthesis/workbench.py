@@ -35,7 +35,7 @@ from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.mutations.finding import leaves_trace
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
-from sandbox.languages.python.pytest_options import read_project_options, with_project_options
+from sandbox.languages.python.pytest_options import read_project_options
 
 WATCHED = "watched.json"
 """What `watching_plugin` writes."""
@@ -282,9 +282,7 @@ class PythonWorkbench:
         environment = self.project.environment
         config = with_environment(self.sandbox, environment, files)
         options = read_project_options(files, self.project.test_paths)
-        config = with_project(config, environment, files, options)
-        variables = with_project_options(config.environment, files, self.project.test_paths)
-        with open_sandbox(config.model_copy(update={"environment": variables})) as opened:
+        with open_sandbox(with_project(config, environment, files, options)) as opened:
             opened.write_files(files)
             yield opened
 

@@ -19,7 +19,13 @@ from pathlib import Path
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import JavaUnavailable, SandboxUnavailable
-from sandbox.java.artifacts import ArtifactRefused, ArtifactStore, Repository, serving
+from sandbox.java.artifacts import (
+    MEGABYTE,
+    ArtifactRefused,
+    ArtifactStore,
+    Repository,
+    serving,
+)
 from sandbox.java.distributions import gradle_for, maven_for, unpacked
 from sandbox.java.gradle import gradle_command
 from sandbox.java.jdk import find_jdk, release_of
@@ -48,7 +54,6 @@ logger = logging.getLogger(__name__)
 
 FETCH_TIMEOUT = 1800.0
 """Seconds for all builds of a project that fetch."""
-MEGABYTE = 1024 * 1024
 PORT = 8081
 """Of the sandbox's own loopback network."""
 FORWARDER = f"{FOLDER}/forward.py"

@@ -6,7 +6,6 @@ No code of the project runs here: an sdist is unpacked, not built.
 from __future__ import annotations
 
 import hashlib
-import posixpath
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +55,7 @@ from sandbox.languages.python.sdists import (
     sha256,
     unpack_sdist,
 )
+from sandbox.languages.python.targets import is_test_file
 from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 
 
@@ -228,12 +228,6 @@ def _arrange_java(project: ProjectConfig, source: Source) -> Project:
 def without_outputs(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files without build outputs in module folders."""
     return outside(files, java_build_outputs(files))
-
-
-def is_test_file(path: str) -> bool:
-    """Whether pytest collects tests from a file with this name by default."""
-    name = posixpath.basename(path)
-    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:

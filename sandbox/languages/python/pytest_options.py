@@ -298,13 +298,10 @@ def _texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def with_project_options(
-    variables: Mapping[str, str], files: Mapping[str, bytes], tests: Iterable[str]
-) -> dict[str, str]:
+def with_project_options(variables: Mapping[str, str], options: ProjectOptions) -> dict[str, str]:
     """The variables, with what a project's options need in PYTEST_ADDOPTS. If they set `addopts`
     themselves, that stays."""
     given = variables.get(ADDOPTS, "")
-    options = read_project_options(files, tests).variable
-    if not options or "addopts=" in given:
+    if not options.variable or "addopts=" in given:
         return dict(variables)
-    return {**variables, ADDOPTS: f"{options} {given}".strip()}
+    return {**variables, ADDOPTS: f"{options.variable} {given}".strip()}

@@ -14,7 +14,7 @@ from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.debugger.records import Launch
-from sandbox.languages.python.pytest_options import with_project_options
+from sandbox.languages.python.pytest_options import read_project_options, with_project_options
 
 
 def arranged(folder: Path, files: dict[str, str], **settings: object) -> Project:
@@ -117,7 +117,9 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
     assert project.environment.variables["PYTEST_PLUGINS"] == "shop_plugin"
     tree = project.source.files
     config = with_environment(SandboxConfig(), project.environment, tree)
-    variables = with_project_options(config.environment, tree, project.test_paths)
+    variables = with_project_options(
+        config.environment, read_project_options(tree, project.test_paths)
+    )
     with open_sandbox(config.model_copy(update={"environment": variables})) as sandbox:
         sandbox.write_files(tree)
         plain = sandbox.run(Command([sandbox.python, "-m", "pytest", "-q"]))

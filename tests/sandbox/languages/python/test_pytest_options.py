@@ -112,10 +112,11 @@ def test_what_makes_up_for_plugins_that_are_not_loaded() -> None:
 def test_variables_that_set_addopts_stay() -> None:
     files = {"pytest.ini": b"[pytest]\naddopts = -n 4\n"}
     stored = {ADDOPTS: "-o addopts= -k x", "A": "1"}
-    assert with_project_options(stored, files, ["test_a.py"]) == stored
-    found = with_project_options({ADDOPTS: "-k x"}, files, ["test_a.py"])
+    options = read_project_options(files, ["test_a.py"])
+    assert with_project_options(stored, options) == stored
+    found = with_project_options({ADDOPTS: "-k x"}, options)
     assert shlex.split(found[ADDOPTS]) == ["-o", "addopts=", "-k", "x"]
-    assert with_project_options({}, {"a.py": b""}, ["test_a.py"]) == {}
+    assert with_project_options({}, read_project_options({"a.py": b""}, ["test_a.py"])) == {}
 
 
 @pytest.mark.parametrize(
