@@ -35,8 +35,8 @@ _ALWAYS = (
     r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.{0,300}+)){0,10}+\s*+(?:return\s+)?(?:True|False|1|0)\b"
 )
 SHADOWING = "shadowing"
-"""Marks a new file that would be imported instead of a module of Python or of a test library, and
-a Java type that a test in its package takes for one of those."""
+"""Marks a new file that Python would import instead of a module of its own or of a test library,
+and a new Java type that a test in the same package would use instead of one of theirs."""
 _MARKS = {
     ".py": {
         "pytest": r"\b_pytest\b|\bimport\s+(?:pytest|pluggy)\b|\bfrom\s+(?:pytest|pluggy)\b",
