@@ -26,33 +26,36 @@ from tests.sandbox.users import AS_ORDINARY, run_tests_as_ordinary
 
 QUICK = DebugLimits(start_timeout=30, action_timeout=2, interrupt_grace=1)
 
+# Readers that already wait get a request before the probe, which waits again after each answer.
 THIEF = """
-import json, os, select, threading, time
+import json, os, threading
 
-def steal():
+def steal(fd):
     forged = {"state": "runtime", "values": [{"name": "y", "type": "int", "text": "99"}]}
     while True:
-        time.sleep(0.0005)
-        for fd in map(int, os.listdir("/proc/self/fd")):
-            try:
-                if fd < 3 or not select.select([fd], [], [], 0)[0]:
-                    continue
-                data = os.read(fd, 65536)
-            except (OSError, ValueError):
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            return
+        if not data:
+            return
+        for line in filter(None, data.splitlines()):
+            if b"{" not in line:
                 continue
-            for line in filter(None, data.splitlines()):
-                start = line.index(b"{")
-                request = json.loads(line[start:])
-                answer = {**request, **forged, "answer": forged}
-                text = b"\\n" + line[:start] + json.dumps(answer).encode() + b"\\n"
-                for other in range(3, 1100):
-                    try:
-                        os.write(other, text)
-                    except OSError:
-                        continue
+            start = line.index(b"{")
+            request = json.loads(line[start:])
+            answer = {**request, **forged, "answer": forged}
+            text = b"\\n" + line[:start] + json.dumps(answer).encode() + b"\\n"
+            for other in range(3, 1100):
+                try:
+                    os.write(other, text)
+                except OSError:
+                    continue
 
 y = 1
-threading.Thread(target=steal, daemon=True).start()
+for fd in map(int, os.listdir("/proc/self/fd")):
+    if fd > 2:
+        threading.Thread(target=steal, args=(fd,), daemon=True).start()
 done = 1  # @here
 """
 
