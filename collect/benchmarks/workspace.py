@@ -268,6 +268,8 @@ ENVIRONMENT_FILE = "pyvenv.cfg"
 RUN_FOLDERS = frozenset({"rollouts", "conversations"})
 """Beside the lock they tell a run of StepInto, such as a recording of this repository."""
 MEGABYTE = 1024 * 1024
+BLOCK = 4096
+"""Bytes that a copied file counts at least: a few links could name millions of empty ones."""
 Read = TypeVar("Read")
 
 
@@ -298,13 +300,15 @@ def read_folder(
     read: Callable[[str, os.stat_result], bytes] = read_regular,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
-    `left_out`, in virtual environments and in runs of StepInto. Links are skipped, because they may
-    lead elsewhere, and files that vanish meanwhile. `read` gives the content of a file.
+    `left_out`, in virtual environments and in runs of StepInto. A link to one of these files, or to
+    a folder of them, is read as a copy; other links, which may lead elsewhere, are skipped, and
+    so are files that vanish meanwhile. `read` gives the content of a file.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8, or a file that can't be read.
     """
-    entries, size = dict[str, os.stat_result](), 0
+    entries = dict[str, os.stat_result]()
+    links = list[str]()
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
         below = os.path.relpath(root, folder)
@@ -312,25 +316,53 @@ def read_folder(
         if below != "." and (is_run or ENVIRONMENT_FILE in names):
             folders.clear()
             continue
-        for name in names:
+        for name in (*names, *folders):
             if name in left_out:
                 continue
             found = _unless_gone(os.lstat, f"{root}/{name}")
+            path = name if below == "." else f"{below}/{name}"
             if found is not None and stat.S_ISREG(found.st_mode):
-                entries[name if below == "." else f"{below}/{name}"] = found
-                size += found.st_size
-    for name in entries:
+                entries[path] = found
+            elif found is not None and stat.S_ISLNK(found.st_mode):
+                links.append(path)
+    for name in (*entries, *links):
         if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
-    if max_mb is not None and size > max_mb * MEGABYTE:
-        raise TreeTooLarge(folder, max_mb)
+    places = {name: name for name in entries}
+    size = sum(found.st_size for found in entries.values())
+    _check_size(folder, size, max_mb)
+    for link in links:
+        copies = _copies(folder, link, entries)
+        size += sum(max(entries[place].st_size, BLOCK) for place in copies.values())
+        _check_size(folder, size, max_mb)
+        places |= copies
     files = {}
     # The same order on every machine.
-    for name in sorted(entries, key=lambda name: name.split("/")):
-        data = _unless_gone(read, f"{folder}/{name}", entries[name])
+    for name in sorted(places, key=lambda name: name.split("/")):
+        place = places[name]
+        data = _unless_gone(read, f"{folder}/{place}", entries[place])
         if data is not None:
             files[name] = data
     return files
+
+
+def _check_size(folder: Path, size: int, max_mb: int | None) -> None:
+    if max_mb is not None and size > max_mb * MEGABYTE:
+        raise TreeTooLarge(folder, max_mb)
+
+
+def _copies(folder: Path, link: str, entries: Collection[str]) -> dict[str, str]:
+    """The files that a link adds, and the one of `entries` that each is a copy of."""
+    try:
+        target = os.path.relpath((folder / link).resolve(), folder.resolve())
+    except (OSError, RuntimeError):  # it leads to itself
+        return {}
+    if target in entries:
+        return {link: target}
+    inside = f"{target}/"
+    if target == "." or link.startswith(inside):
+        return {}  # its own parent, whose copy would have no end
+    return {link + name.removeprefix(target): name for name in entries if name.startswith(inside)}
 
 
 def _unless_gone(read: Callable[..., Read], path: str, *arguments: object) -> Read | None:

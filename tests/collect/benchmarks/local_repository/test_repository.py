@@ -16,7 +16,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import open_session
 from collect.benchmarks.marks import Mark, verify_instance
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.workspace import read_folder, read_regular
+from collect.benchmarks.workspace import TreeTooLarge, read_folder, read_regular
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
@@ -337,6 +337,43 @@ def test_what_takes_the_place_of_a_file_is_skipped(tmp_path: Path) -> None:
         return read_regular(path, found)
 
     assert read_folder(folder, read=swap_then_read) == {"a.py": b""}
+
+
+def test_links_within_the_folder_are_copies(tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    (folder / "docs").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("token")
+    (tmp_path / "secret").write_text("secret")
+    (folder / "docs" / "index.rst").write_text("Shop")
+    for link, target in {
+        "README.rst": "docs/index.rst",
+        "tests/data": "../docs",
+        "absolute": str(folder / "docs" / "index.rst"),
+        "again.rst": "README.rst",
+        "docs/parent": "..",
+        "docs/itself": "../docs",
+        "loop": "loop",
+        "gone": "nowhere",
+        "outside": "../secret",
+        "git": ".git/config",
+    }.items():
+        path = folder / link
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(target)
+    names = ("README.rst", "absolute", "again.rst", "docs/index.rst", "tests/data/index.rst")
+    assert read_folder(folder) == dict.fromkeys(names, b"Shop")
+
+
+def test_links_count_as_files_of_their_size(tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    for number in range(100):
+        (tmp_path / "many" / str(number)).touch()
+    for number in range(10):
+        (tmp_path / f"link{number}").symlink_to("many")
+    assert len(read_folder(tmp_path, max_mb=5)) == 1100
+    with pytest.raises(TreeTooLarge):
+        read_folder(tmp_path, max_mb=3)
 
 
 def test_a_file_that_can_not_be_read_is_named(
