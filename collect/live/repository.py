@@ -245,15 +245,15 @@ class LiveRepository:
         )
 
     def cases(self, sandbox: Sandbox, files: Mapping[str, bytes], test: str) -> str:
-        """The ids of a parametrised test that is named without a case of it, or with a wrong one;
-        empty for others. Raises SandboxError."""
-        name, _, case = test.partition("[")
+        """The ids of a parametrised test that is named with a wrong case; empty for others. Raises
+        SandboxError."""
+        name, chosen, _ = test.partition("[")
         path = name.partition("::")[0]
-        if self.language != "python" or b"parametrize" not in files.get(path, b""):
+        if self.language != "python" or not chosen or b"parametrize" not in files.get(path, b""):
             return ""
         tests = collect_tests(sandbox, [path], [], self.benchmark.test_timeout)
         ids = [each for each in tests if each.startswith(f"{name}[")]
-        if not ids or (case and test in ids):
+        if not ids or test in ids:
             return ""
         return f"\n\n{name} has {counted(len(ids), 'case')}; to choose one: {first_of(ids)}"
 

@@ -358,9 +358,8 @@ class LiveSession:
             text = reply.text + repository.import_hint(reply.text, instance.environment)
             text += self._notes(asked)
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
-            if refused or "[" not in test:
-                text += repository.cases(workspace.sandbox, files, test)
             if refused:
+                text += repository.cases(workspace.sandbox, files, test)
                 return replace(reply, text=text + goes_on)
             with self._lock:
                 self._require_open()

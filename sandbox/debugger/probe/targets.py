@@ -17,6 +17,8 @@ from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
 from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
+SHOWN_CASES = 5
+
 
 class Target:
     """The target to run in a session."""
@@ -410,6 +412,16 @@ class Plugin:
 
     def pytest_collection(self) -> None:
         self.collecting = True
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Note which cases a test has that is named without one: all of them run."""
+        for name in self.target.names:
+            cases = [item.nodeid for item in session.items if item.nodeid.startswith(f"{name}[")]
+            if len(cases) > 1:
+                more = f" and {len(cases) - SHOWN_CASES} more" if len(cases) > SHOWN_CASES else ""
+                shown = ", ".join(cases[:SHOWN_CASES])
+                said = "{} has {} cases, which run in turn; to choose one: {}{}"
+                self.session.notes.append(said.format(name, len(cases), shown, more))
 
     def pytest_deselected(self, items: Any) -> None:
         self.deselected += len(items)
