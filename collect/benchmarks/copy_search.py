@@ -56,7 +56,7 @@ HEADER = 16 if sys.version_info >= (3, 7) else 12
 """Bytes before the code in a .pyc file."""
 LARGEST = 16 * 1024 * 1024
 """Bytes that are read of a file."""
-PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+PACKAGE = re.compile(rb"^[ \t]*package[ \t]+([\w.]+)[ \t]*;", re.MULTILINE)
 
 
 class OutOfTime(BaseException):

@@ -20,7 +20,7 @@ from sandbox.errors import SandboxError
 from sandbox.languages.python.pytest_options import ADDOPTS
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+|CLASSPATH|\w*JAVA\w*|MAVEN_\w+|GRADLE_\w+")
+STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+|CLASSPATH|MAVEN_\w+|GRADLE_\w+")
 """Variables by which StepInto's own programs in a sandbox find what they run and load."""
 LONGEST_CALL = 600.0
 
@@ -28,7 +28,8 @@ LONGEST_CALL = 600.0
 def _require_variables(variables: Mapping[str, str]) -> Mapping[str, str]:
     """Returns them. Raises ValueError."""
     for name in variables:
-        if not VARIABLE.fullmatch(name) or STEERING.fullmatch(name) or name == ADDOPTS:
+        is_steering = STEERING.fullmatch(name) or "JAVA" in name or name == ADDOPTS
+        if not VARIABLE.fullmatch(name) or is_steering:
             raise ValueError(f"{name!r} can't be set: give `pytest_options`, or another variable")
     return variables
 

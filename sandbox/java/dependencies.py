@@ -61,7 +61,7 @@ SOCKET = "socket"
 NO_TEST = "#stepintoRunsNoTest"
 """Behind the name of a class: chooses no test, but lets Surefire look for one, so that it asks for
 all that runs tests."""
-_TEST_SOURCE = re.compile(r"(?:.*/)?test/(?:.*/)?((?:Test\w*|\w*(?:Test|Tests|TestCase)))\.java")
+_TEST_CLASS = re.compile(r"Test\w*|\w*(?:Test|Tests|TestCase)")
 GRADLE_SCRIPT = f"{FOLDER}/fetch.gradle"
 GRADLE_TASKS = ("stepintoResolve", "stepintoCompile")
 _ENGINE = re.compile(
@@ -251,8 +251,11 @@ def find_builds(sandbox: Sandbox) -> dict[Module, list[str]]:
         if module.kind is BuildKind.PLAIN or "src" in module.root.split("/"):
             continue
         of_build = tests.setdefault(Module(module.kind, module.root, module.root), {})
-        for match in filter(None, map(_TEST_SOURCE.fullmatch, paths)):
-            of_build.setdefault(module.folder, match[1])
+        for path in paths:
+            name, suffix = posixpath.splitext(posixpath.basename(path))
+            in_tests = suffix == ".java" and "test" in path.split("/")
+            if in_tests and _TEST_CLASS.fullmatch(name):
+                of_build.setdefault(module.folder, name)
     return {build: sorted(tests[build].values()) for build in sorted(tests, key=lambda m: m.root)}
 
 
