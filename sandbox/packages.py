@@ -367,7 +367,7 @@ def resolve(
     """What pip would install for these packages, as wheels. Raises PipFailed."""
     with tempfile.TemporaryDirectory() as temporary:
         report, fixed = Path(temporary, "report.json"), Path(temporary, "constraints.txt")
-        fixed.write_text("\n".join(constraints))
+        fixed.write_text("\n".join(map(require_package_name, constraints)))
         options = ("--dry-run", "--report", str(report), "--constraint", str(fixed), *options)
         target = ["--target", str(Path(temporary, "none"))]
         run_pip(python, [*options, *target], packages, temporary, RESOLVE_TIMEOUT)

@@ -26,11 +26,13 @@ from sandbox.errors import SandboxError
 from sandbox.languages.python.backend import OUT, BackendFailed, open_backend
 from sandbox.languages.python.declared import read_declared
 from sandbox.languages.python.project_files import (
+    LONGEST_TEXT,
     own_name,
     read_pyproject,
     read_setup_cfg,
     read_setup_py,
     table_of,
+    without_gaps,
 )
 from sandbox.languages.python.projects import files_below, find_projects
 from sandbox.packages import ENTRY_POINTS, made_folder, runner_python, write_scripts
@@ -135,8 +137,8 @@ def _made(files: Mapping[str, bytes], version: str | None, python: str | None) -
     is_whole = not needs_backend.intersection(dynamic if isinstance(dynamic, list) else ())
     if is_whole and "name" in project and "version" in project:
         return _as_written(files, version)
-    distributed = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
-    supposed = version or str(distributed.get("Version") or UNKNOWN)
+    distributed = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b"")[:MAX_BYTES])
+    supposed = version or _version(str(distributed.get("Version"))) or UNKNOWN
     try:
         return _by_backend(files, supposed, python)
     except SandboxError as error:
@@ -199,8 +201,9 @@ def _as_written(files: Mapping[str, bytes], version: str | None) -> _Made:
 
 def _version(text: object) -> str:
     """Empty if it is none."""
-    with suppress(InvalidVersion, TypeError):
-        return str(Version(text)) if isinstance(text, str) else ""
+    with suppress(InvalidVersion):
+        if isinstance(text, str) and len(text) <= LONGEST_TEXT:
+            return str(Version(text))
     return ""
 
 
@@ -277,5 +280,6 @@ def _write(made: _Made, folder: Path) -> None:
     (about / "METADATA").write_bytes(made.metadata)
     (about / "INSTALLER").write_text("stepinto\n")
     with suppress(configparser.Error):
-        configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(made.entry_points)
-        (about / ENTRY_POINTS).write_text(made.entry_points, "utf-8")
+        entry_points = without_gaps(made.entry_points)[:MAX_BYTES]
+        configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(entry_points)
+        (about / ENTRY_POINTS).write_text(entry_points, "utf-8")

@@ -24,6 +24,8 @@ from sandbox.languages.python.project_files import (
 
 BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 MOST_PROJECTS = 60
+MOST_PATTERNS = 50
+"""Patterns of a workspace that are read."""
 NO_MEMBERS = frozenset(
     {"test", "tests", "testing", "testdata", "fixtures", "docs", "doc", "examples", "example"}
     | {"samples", "templates", "benchmarks", "scripts", "tools", "build", "dist", "vendor"}
@@ -37,7 +39,8 @@ def find_projects(files: Mapping[str, bytes]) -> tuple[str, ...]:
     if there is none at the top."""
     at_top = ("",) if is_project(files) else ()
     workspace = table_of(read_pyproject(files), "tool", "uv", "workspace")
-    patterns, excluded = texts_of(workspace.get("members")), texts_of(workspace.get("exclude"))
+    patterns = texts_of(workspace.get("members"))[:MOST_PATTERNS]
+    excluded = texts_of(workspace.get("exclude"))[:MOST_PATTERNS]
     if at_top and not patterns:
         return at_top
     folders = sorted({dirname(path) for path in files if basename(path) in BUILD_FILES} - {""})
@@ -47,7 +50,9 @@ def find_projects(files: Mapping[str, bytes]) -> tuple[str, ...]:
         is_data = not NO_MEMBERS.isdisjoint(folder.split("/")) and not patterns
         if is_named and not is_data and not _matches(folder, excluded):
             members.append(folder)
-    own = [folder for folder in members[:MOST_PROJECTS] if is_project(files_below(files, folder))]
+        if len(members) == MOST_PROJECTS:
+            break
+    own = [folder for folder in members if is_project(files_below(files, folder))]
     return (*at_top, *own)
 
 
