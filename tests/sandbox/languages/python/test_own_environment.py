@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from sandbox.languages.python.own_environment import (
     find_own_environment,
     read_environment,
 )
+from sandbox.packages import copies_in
+from sandbox.packages import pytest_plugins as plugins_in
 from tests.sandbox.languages.python.environments import install, new_environment, pipe
 
 HERE = minor_of(".".join(map(str, sys.version_info[:3])))
@@ -279,6 +282,28 @@ def test_nothing_in_it_blocks_or_leads_a_reader_elsewhere(folder: Path) -> None:
     assert run(folder, "cat", str(site_packages / "link.pth"), own_modules=("evil",)).endswith(
         "No such file or directory\n"
     )
+
+
+def test_nothing_in_it_is_read_for_long(folder: Path) -> None:
+    site_packages, number = packages_of(folder), 3000
+    (site_packages / "many.pth").write_text("".join(f"x{n}\n" for n in range(300_000)))
+    (site_packages / "deep.pth").write_text("x/" * 500_000 + "\n")
+    mapping = {"a": "/x/" + "b/" * 500_000 + "a"} | {f"a{n}": "/x" for n in range(5000)}
+    finder = site_packages / "__editable___evil_finder.py"
+    finder.write_text(f"MAPPING = {mapping}\n")
+    gap = "[pytest11]\na" + " " * 1_000_000 + "b\n"
+    for name in ("gap", "other"):
+        install(site_packages, name, gap)
+    own = tuple(f"own{n}" for n in range(number))
+    for name in own:
+        (site_packages / f"{name}.py").touch()
+    began = time.process_time()
+    environment, _ = found(folder)
+    assert environment is not None
+    assert editable_paths(environment, folder.parent) == ()
+    assert plugins_in(site_packages) == {}
+    assert len(copies_in(site_packages, own)) == number
+    assert time.process_time() - began < 10
 
 
 def test_settings_that_would_block_are_refused(folder: Path) -> None:
