@@ -212,16 +212,21 @@ def _add_project(needs: _Needs, pyproject: Table) -> None:
         needs.add_extra(extra, texts_of(requirements))
 
 
-def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> None:
+def _add_groups(needs: _Needs, pyproject: Table) -> None:
     """Dependency groups (PEP 735), and those of PDM and uv before them."""
     groups = table_of(pyproject, "dependency-groups")
-    for name in groups:
-        if is_for_tests(name) or name in more:
-            needs.for_tests += _group(groups, name, set())
+    _add_named_groups(needs, pyproject, filter(is_for_tests, groups))
     for name, requirements in table_of(pyproject, "tool", "pdm", "dev-dependencies").items():
         if is_for_tests(name):
             needs.for_tests += texts_of(requirements)
     needs.for_tests += texts_of(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
+
+
+def _add_named_groups(needs: _Needs, pyproject: Table, names: Iterable[str]) -> None:
+    groups = table_of(pyproject, "dependency-groups")
+    for name in dict.fromkeys(names):
+        if len(needs.for_tests) < MOST_LINES:
+            needs.for_tests += _group(groups, name, set())
 
 
 def _group(groups: Table, name: str, seen: set[str]) -> list[str]:
@@ -296,6 +301,7 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
         **table_of(pyproject, "tool", "hatch", "envs"),
         **table_of(read_toml(files, "hatch.toml"), "envs"),
     }
+    named: list[str] = []
     for name in environments:
         if name != "default" and not is_for_tests(name):
             continue
@@ -303,7 +309,8 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
         for key in ("dependencies", "extra-dependencies"):
             needs.for_tests += texts_of(environment.get(key))
         needs.wanted.update(texts_of(environment.get("features")))
-        _add_groups(needs, pyproject, texts_of(environment.get("dependency-groups")))
+        named += texts_of(environment.get("dependency-groups"))
+    _add_named_groups(needs, pyproject, named)
 
 
 def _add_pipfile(needs: _Needs, files: Mapping[str, bytes]) -> None:
@@ -396,7 +403,7 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
             extras = parser.get(section, "extras", fallback="").replace(",", "\n").splitlines()
             needs.wanted.update(extra.strip() for extra in extras if extra.strip().isidentifier())
             groups = parser.get(section, "dependency_groups", fallback="").splitlines()
-            _add_groups(needs, pyproject, [group.strip() for group in groups])
+            _add_named_groups(needs, pyproject, [group.strip() for group in groups])
     for path, table in (
         ("tox.toml", read_toml(files, "tox.toml")),
         ("pyproject.toml", tox),
@@ -404,4 +411,4 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
         base = table_of(table, "env_run_base")
         lines.add(path, "\n".join(texts_of(base.get("deps"))))
         needs.wanted.update(texts_of(base.get("extras")))
-        _add_groups(needs, pyproject, texts_of(base.get("dependency_groups")))
+        _add_named_groups(needs, pyproject, texts_of(base.get("dependency_groups")))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -25,9 +26,10 @@ OF_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Words in the names of files that list what the project itself needs."""
 TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 LINE_LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = (*TOML_LOCKS, *LINE_LOCKS, "Pipfile.lock")
 MAX_LIST_BYTES = 1024 * 1024
 """Of a file of requirements; the rest is not read."""
-MAX_LOCK_BYTES = 16 * 1024 * 1024
+MAX_LOCK_BYTES = 4 * 1024 * 1024
 """A larger lock file is not read."""
 MOST_LINES = 5_000
 """Lines that are read of all files of requirements together, and requirements of one list."""
@@ -157,7 +159,7 @@ def _words(path: str) -> set[str] | None:
 def read_locks(files: Mapping[str, bytes]) -> tuple[str, ...]:
     """The versions that the first lock file at the top fixes: `attrs==25.1`. Packages that it has
     in several versions, for different machines, are left out."""
-    for name in (*TOML_LOCKS, *LINE_LOCKS, "Pipfile.lock"):
+    for name in LOCKS:
         data = files.get(name, b"")
         if not data or len(data) > MAX_LOCK_BYTES:
             continue
@@ -169,6 +171,7 @@ def read_locks(files: Mapping[str, bytes]) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=4)
 def _toml_versions(data: bytes) -> Sequence[tuple[object, object]]:
     lock = parse_toml(data)
     packages = lock.get("package", lock.get("packages"))

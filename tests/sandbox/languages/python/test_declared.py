@@ -207,6 +207,12 @@ SLOW = {
         "pyproject.toml",
         f"[tool.uv.workspace]\nmembers = {[f'x{n}*' for n in range(50_000)]}\n",
     ),
+    "groups": (
+        "pyproject.toml",
+        "[dependency-groups]\n"
+        + "".join(f"test-{n} = ['x']\n" for n in range(5000))
+        + "".join(f"[tool.hatch.envs.test-{n}]\n" for n in range(5000)),
+    ),
     "markers": (
         "pyproject.toml",
         "[tool.poetry.dependencies]\na.markers = '"
