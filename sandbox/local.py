@@ -59,7 +59,7 @@ from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.languages.python.own_environment import write_programs
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import copies_in, interpreter_of, packages_folder
+from sandbox.packages import clones_in, copies_in, interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -102,6 +102,7 @@ class LocalSandbox(Sandbox):
         self._owned = OwnedFolder()
         if config.own_environment is not None and config.python is None:
             copies = copies_in(Path(interpreter.path[0]), config.own_modules)
+            copies += clones_in(Path(config.own_environment), config.own_modules)
             commands.append(programs)
             programs = str(self._owned.path / "programs")
             write_programs(Path(self.python).parent, Path(programs))

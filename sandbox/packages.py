@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from contextlib import suppress
@@ -58,6 +58,12 @@ PIP_SETTINGS = (
 COMPILED = re.compile(r"\w+__mypyc\.[\w.-]+")
 LARGEST_LISTS = 64 * 1024 * 1024
 """Characters of all lists of installed files that are read."""
+USUAL_MODULES = frozenset(
+    {"setup", "conftest", "noxfile", "tasks", "fabfile", "manage", "versioneer", "conf", "test"}
+    | {"tests", "testing", "docs", "doc", "examples", "example", "benchmarks", "bench", "scripts"}
+    | {"tools", "src", "build", "utils"}
+)
+"""Modules beside the code of many projects."""
 PLUGINS = "pytest11"
 """The entry point group of pytest plugins."""
 ENTRY_POINTS = "entry_points.txt"
@@ -432,6 +438,7 @@ def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
     for module in modules:
         if module.partition(".")[0] in present:
             found.update(path.resolve() for path in inside.files_of(module))
+    found.update(path.resolve() for path in _older_copies(folder, _telling(modules)))
     # What a link leads to elsewhere is not there in the sandbox.
     found = {path for path in found if path.is_relative_to(folder)}
     names = {path.relative_to(folder).parts[0] for path in found}
@@ -444,6 +451,46 @@ def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
         if not text or names & {line.partition("/")[0].partition(",")[0] for line in lines}:
             found.add(record)
     return tuple(sorted(map(str, found)))
+
+
+def _older_copies(folder: Path, modules: Collection[str]) -> Iterator[Path]:
+    """What an egg, or an update by pip that was cut short, has of these modules."""
+    # pip replaces the first character while it removes a package.
+    endings = {module[1:] for module in modules}
+    for path in folder.iterdir():
+        if path.suffix == ".egg":
+            is_own = path.name.partition("-")[0] in modules
+            is_own = is_own or any(each.name.partition(".")[0] in modules for each in _in(path))
+        else:
+            is_own = path.name.startswith("~") and path.name[1:].partition(".")[0] in endings
+        if is_own:
+            yield path
+
+
+def clones_in(environment: Path, modules: Collection[str]) -> tuple[str, ...]:
+    """The clones that `pip install -e git+URL` leaves in an environment, of the code under test:
+    with their history."""
+    names = _telling(modules)
+    clones = (path.resolve() for path in _in(environment / "src") if path.is_dir())
+    return tuple(
+        str(clone)
+        for clone in clones
+        if clone.is_relative_to(environment)
+        and any(each.name.partition(".")[0] in names for each in (*_in(clone), *_in(clone / "src")))
+    )
+
+
+def _telling(modules: Iterable[str]) -> set[str]:
+    """The top-level modules that only this project has."""
+    return {module.partition(".")[0] for module in modules} - USUAL_MODULES
+
+
+def _in(folder: Path) -> list[Path]:
+    """What a folder has; nothing if it is none."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _forget(installed: Path, folder: Path, record: Path) -> None:

@@ -134,6 +134,29 @@ def test_another_copy_of_the_code_under_test_is_not_seen(folder: Path) -> None:
     assert run(folder, "python", "-c", told, own_modules=own) == "1.0\n"
 
 
+def test_older_copies_of_the_code_under_test_are_not_seen(folder: Path) -> None:
+    site_packages = packages_of(folder)
+    for path in (
+        folder / "src" / "acme" / ".git" / "pack",
+        folder / "src" / "acme" / "src" / "shop" / "__init__.py",
+        folder / "src" / "plain" / "shop.py",
+        site_packages / "Shop-1.0-py3.11.egg" / "shop" / "__init__.py",
+        site_packages / "shop-0.9-py3.11.egg",
+        site_packages / "~hop" / "__init__.py",
+        site_packages / "other-1.0.egg" / "other.py",
+        folder / "src" / "other" / "setup.py",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("IS_FIXED = True\n")
+    search = ("grep", "-rl", "IS_FIXED", str(folder))
+    assert run(folder, *search).count("\n") == 8
+    seen = run(folder, *search, own_modules=("shop", "setup")).splitlines()
+    assert sorted(seen) == [
+        str(site_packages / "other-1.0.egg" / "other.py"),
+        str(folder / "src" / "other" / "setup.py"),
+    ]
+
+
 # A hostile environment.
 
 
