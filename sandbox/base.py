@@ -25,7 +25,8 @@ def require_package_name(text: str) -> str:
     or an option, pip could build a project there, which runs the project's code.
     """
     try:
-        is_name = Requirement(text).url is None
+        # In a file of pip's a second line would be an option.
+        is_name = text.isprintable() and Requirement(text).url is None
     except InvalidRequirement:
         is_name = False
     if not is_name:

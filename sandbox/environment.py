@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -64,19 +64,31 @@ def command_argv(command: Command) -> list[str]:
     """The program and its arguments. Raises CommandRefused; ValueError without a program."""
     if not command.argv:
         raise ValueError("a command needs at least a program: argv is empty")
-    for argument in command.argv:
+    require_arguments(command.argv)
+    return list(command.argv)
+
+
+def variable_arguments(variables: Mapping[str, str]) -> list[str]:
+    """Variables as `env` takes them. Raises CommandRefused."""
+    arguments = [f"{name}={value}" for name, value in variables.items()]
+    require_arguments(arguments, "a variable")
+    return arguments
+
+
+def require_arguments(arguments: Iterable[str], kind: str = "an argument") -> None:
+    """Raises CommandRefused."""
+    for argument in arguments:
         try:
             size = len(os.fsencode(argument))
         except UnicodeEncodeError as error:
-            raise CommandRefused(f"an argument of a command is no text: {error}") from error
+            raise CommandRefused(f"{kind} of a command is no text: {error}") from error
         if "\0" in argument:
-            raise CommandRefused("an argument of a command holds a NUL character: leave it out")
+            raise CommandRefused(f"{kind} of a command holds a NUL character: leave it out")
         if size > MAX_ARGUMENT_BYTES:
             raise CommandRefused(
-                f"an argument of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} "
+                f"{kind} of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} "
                 "that a program can be given: write long text to a file first"
             )
-    return list(command.argv)
 
 
 def install_command(extra: str) -> str:

@@ -12,6 +12,7 @@ nothing is polled, and a flood of output neither blocks the command nor fills me
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -45,13 +46,20 @@ from sandbox.environment import (
     WORKSPACE,
     command_argv,
     configured_environment,
+    variable_arguments,
 )
-from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
+from sandbox.errors import (
+    CommandRefused,
+    DiskExceeded,
+    OutOfMemory,
+    SandboxDead,
+    SandboxUnavailable,
+)
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.languages.python.own_environment import write_programs
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import copies_in, interpreter_of, packages_folder
+from sandbox.packages import clones_in, copies_in, interpreter_of, packages_folder
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -94,6 +102,7 @@ class LocalSandbox(Sandbox):
         self._owned = OwnedFolder()
         if config.own_environment is not None and config.python is None:
             copies = copies_in(Path(interpreter.path[0]), config.own_modules)
+            copies += clones_in(Path(config.own_environment), config.own_modules)
             commands.append(programs)
             programs = str(self._owned.path / "programs")
             write_programs(Path(self.python).parent, Path(programs))
@@ -208,7 +217,7 @@ class LocalSandbox(Sandbox):
             **configured_environment(self.config, self.workspace, self._packages),
             **command.env,
         }
-        settings = [f"{name}={value}" for name, value in variables.items()]
+        settings = variable_arguments(variables)
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
         if is_wrapped:
@@ -337,9 +346,13 @@ def start(
             process_group=0 if new_group else None,
             pass_fds=(*passed, *(() if status is None else (status[1],))),
         )
-    except BaseException:
+    except BaseException as error:
         if status is not None:
             os.close(status[0])
+        if isinstance(error, OSError) and error.errno == errno.E2BIG:
+            raise CommandRefused(
+                "a command's arguments and variables have more bytes than a program can be given"
+            ) from error
         raise
     finally:
         if status is not None:

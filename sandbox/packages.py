@@ -22,9 +22,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
@@ -39,7 +40,8 @@ from sandbox.bubblewrap import Interpreter, find_interpreter
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.interpreters import find_version, installed_interpreters, own_version
-from sandbox.languages.python.own_environment import read_environment, read_text
+from sandbox.languages.python.own_environment import read_environment, read_text, read_texts
+from sandbox.languages.python.project_files import without_gaps
 
 INSTALL_TIMEOUT = 900.0
 """Seconds to install all packages of a set."""
@@ -54,6 +56,14 @@ PIP_SETTINGS = (
 )
 """The user's variables that pip gets: where packages come from, and how to get there."""
 COMPILED = re.compile(r"\w+__mypyc\.[\w.-]+")
+LARGEST_LISTS = 64 * 1024 * 1024
+"""Characters of all lists of installed files that are read."""
+USUAL_MODULES = frozenset(
+    {"setup", "conftest", "noxfile", "tasks", "fabfile", "manage", "versioneer", "conf", "test"}
+    | {"tests", "testing", "docs", "doc", "examples", "example", "benchmarks", "bench", "scripts"}
+    | {"tools", "src", "build", "utils"}
+)
+"""Modules beside the code of many projects."""
 PLUGINS = "pytest11"
 """The entry point group of pytest plugins."""
 ENTRY_POINTS = "entry_points.txt"
@@ -180,7 +190,8 @@ def packages_folder(
     folder = made_folder("", facts, lambda to: _install(python, packages, to))
     present = {path.name.partition(".")[0] for path in folder.iterdir()}
     shared = (module for module in own_modules if module.partition(".")[0] in present)
-    copied = [module for module in shared if any(_files_of(module, folder))]
+    inside = _Inside(folder)
+    copied = [module for module in shared if any(inside.files_of(module))]
     if not copied:
         return folder
     facts = ["without their hashes", *copied]
@@ -242,11 +253,11 @@ def pytest_plugins(folder: Path) -> dict[str, str]:
 
 def _entry_points(folder: Path, groups: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The names of entry points of a folder's packages, and what they lead to."""
-    for path in sorted(folder.glob(f"*.dist-info/{ENTRY_POINTS}")):
+    for _, text in read_texts(sorted(folder.glob(f"*.dist-info/{ENTRY_POINTS}"))):
         parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)
         parser.optionxform = str  # type: ignore[assignment,method-assign]
         try:
-            parser.read_string(read_text(path) or "")
+            parser.read_string(without_gaps(text))
         except ConfigParserError:
             continue
         for group in filter(parser.has_section, groups):
@@ -367,7 +378,7 @@ def resolve(
     """What pip would install for these packages, as wheels. Raises PipFailed."""
     with tempfile.TemporaryDirectory() as temporary:
         report, fixed = Path(temporary, "report.json"), Path(temporary, "constraints.txt")
-        fixed.write_text("\n".join(constraints))
+        fixed.write_text("\n".join(map(require_package_name, constraints)))
         options = ("--dry-run", "--report", str(report), "--constraint", str(fixed), *options)
         target = ["--target", str(Path(temporary, "none"))]
         run_pip(python, [*options, *target], packages, temporary, RESOLVE_TIMEOUT)
@@ -407,8 +418,9 @@ def run_pip(
 def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
     """Copy a folder of packages without these modules."""
     shutil.copytree(installed, folder, copy_function=os.link, dirs_exist_ok=True)
+    inside = _Inside(folder)
     for module in modules:
-        for path in list(_files_of(module, folder)):
+        for path in list(inside.files_of(module)):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -421,18 +433,64 @@ def copies_in(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
     """Files and folders of installed packages that a sandbox must not see: the copies of modules of
     the code under test, and the lists with their hashes and sizes."""
     present = {path.name.partition(".")[0] for path in folder.iterdir()}
+    inside = _Inside(folder)
     found: set[Path] = set()
     for module in modules:
         if module.partition(".")[0] in present:
-            found.update(path.resolve() for path in _files_of(module, folder))
+            found.update(path.resolve() for path in inside.files_of(module))
+    found.update(path.resolve() for path in _older_copies(folder, _telling(modules)))
     # What a link leads to elsewhere is not there in the sandbox.
     found = {path for path in found if path.is_relative_to(folder)}
     names = {path.relative_to(folder).parts[0] for path in found}
+    left = LARGEST_LISTS
     for record in folder.glob("*.dist-info/RECORD") if found else ():
-        lines = (read_text(record) or "").splitlines()
-        if names & {line.partition("/")[0].partition(",")[0] for line in lines}:
+        text = (read_text(record) or "") if left > 0 else ""
+        left -= len(text)
+        lines = text.splitlines()
+        # What is not read for its size may tell of them, too.
+        if not text or names & {line.partition("/")[0].partition(",")[0] for line in lines}:
             found.add(record)
     return tuple(sorted(map(str, found)))
+
+
+def _older_copies(folder: Path, modules: Collection[str]) -> Iterator[Path]:
+    """What an egg, or an update by pip that was cut short, has of these modules."""
+    # pip replaces the first character while it removes a package.
+    endings = {module[1:] for module in modules}
+    for path in folder.iterdir():
+        if path.suffix == ".egg":
+            is_own = path.name.partition("-")[0] in modules
+            is_own = is_own or any(each.name.partition(".")[0] in modules for each in _in(path))
+        else:
+            is_own = path.name.startswith("~") and path.name[1:].partition(".")[0] in endings
+        if is_own:
+            yield path
+
+
+def clones_in(environment: Path, modules: Collection[str]) -> tuple[str, ...]:
+    """The clones that `pip install -e git+URL` leaves in an environment, of the code under test:
+    with their history."""
+    names = _telling(modules)
+    clones = (path.resolve() for path in _in(environment / "src") if path.is_dir())
+    return tuple(
+        str(clone)
+        for clone in clones
+        if clone.is_relative_to(environment)
+        and any(each.name.partition(".")[0] in names for each in (*_in(clone), *_in(clone / "src")))
+    )
+
+
+def _telling(modules: Iterable[str]) -> set[str]:
+    """The top-level modules that only this project has."""
+    return {module.partition(".")[0] for module in modules} - USUAL_MODULES
+
+
+def _in(folder: Path) -> list[Path]:
+    """What a folder has; nothing if it is none."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _forget(installed: Path, folder: Path, record: Path) -> None:
@@ -455,20 +513,41 @@ def _forget(installed: Path, folder: Path, record: Path) -> None:
         csv.writer(file, lineterminator="\n").writerows(kept)
 
 
-def _files_of(module: str, folder: Path) -> Iterator[Path]:
-    """What a folder has of a module: its package, file, stub, extension and byte code. Nothing if
-    a package there has the module inside: it does not share its name with the code under test."""
-    *parents, name = module.split(".")
-    inside = folder
-    for parent in parents:
-        inside /= parent
-        if (inside / "__init__.py").exists():
-            return
-    if (inside / name).is_dir():
-        yield inside / name
-    for pattern in (f"{name}.py", f"{name}.pyi", f"{name}.so", f"{name}.*.so"):
-        yield from inside.glob(pattern)
-    yield from inside.glob(f"__pycache__/{name}.*.pyc")
+class _Inside:
+    """What a folder of packages has of modules. Each folder is listed once: there may be thousands
+    of modules."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._listed: dict[Path, dict[str, list[str]]] = {}
+
+    def files_of(self, module: str) -> Iterator[Path]:
+        """A module's package, file, stub, extension and byte code. Nothing if a package here has
+        the module inside: it does not share its name with the code under test."""
+        *parents, name = module.split(".")
+        inside = self._folder
+        for parent in parents:
+            inside /= parent
+            if (inside / "__init__.py").exists():
+                return
+        if (inside / name).is_dir():
+            yield inside / name
+        for found in self._named(inside, name):
+            if found.endswith(".so") or found in (f"{name}.py", f"{name}.pyi"):
+                yield inside / found
+        for found in self._named(inside / "__pycache__", name):
+            if found.endswith(".pyc"):
+                yield inside / "__pycache__" / found
+
+    def _named(self, folder: Path, name: str) -> Sequence[str]:
+        """The names in a folder that begin with this one and a dot."""
+        if folder not in self._listed:
+            names: dict[str, list[str]] = {}
+            with suppress(OSError):
+                for found in os.listdir(folder):
+                    names.setdefault(found.partition(".")[0], []).append(found)
+            self._listed[folder] = names
+        return self._listed[folder].get(name, ())
 
 
 def _output(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -329,10 +330,11 @@ def read_folder(
         if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
     places = {name: name for name in entries}
+    known = sorted(entries)
     size = sum(found.st_size for found in entries.values())
     _check_size(folder, size, max_mb)
     for link in links:
-        copies = _copies(folder, link, entries)
+        copies = _copies(folder, link, known)
         size += sum(max(entries[place].st_size, BLOCK) for place in copies.values())
         _check_size(folder, size, max_mb)
         places |= copies
@@ -351,18 +353,25 @@ def _check_size(folder: Path, size: int, max_mb: int | None) -> None:
         raise TreeTooLarge(folder, max_mb)
 
 
-def _copies(folder: Path, link: str, entries: Collection[str]) -> dict[str, str]:
-    """The files that a link adds, and the one of `entries` that each is a copy of."""
+def _copies(folder: Path, link: str, known: Sequence[str]) -> dict[str, str]:
+    """The files that a link adds, and the one of `known`, which are in order, that each is a copy
+    of."""
     try:
+        # The kernel follows 40 links, Python as many as there are.
+        is_folder = stat.S_ISDIR((folder / link).stat().st_mode)
         target = os.path.relpath((folder / link).resolve(), folder.resolve())
-    except (OSError, RuntimeError):  # it leads to itself
+    except (OSError, RuntimeError):  # it leads to itself, or nowhere
         return {}
-    if target in entries:
-        return {link: target}
-    inside = f"{target}/"
+    inside = f"{target}/" if is_folder else target
     if target == "." or link.startswith(inside):
         return {}  # its own parent, whose copy would have no end
-    return {link + name.removeprefix(target): name for name in entries if name.startswith(inside)}
+    copies: dict[str, str] = {}
+    for place in range(bisect_left(known, inside), len(known)):
+        name = known[place]
+        if not (name.startswith(inside) if is_folder else name == target):
+            break
+        copies[link + name.removeprefix(target)] = name
+    return copies
 
 
 def _unless_gone(read: Callable[..., Read], path: str, *arguments: object) -> Read | None:

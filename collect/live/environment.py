@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,6 +22,8 @@ from sandbox.languages.python.pytest_options import ADDOPTS
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STEERING = re.compile(r"PATH|HOME|TMPDIR|LD_\w+|CLASSPATH|MAVEN_\w+|GRADLE_\w+")
 """Variables by which StepInto's own programs in a sandbox find what they run and load."""
+MOST_CHARACTERS = 30_000
+"""Of all variables, and of all options of pytest."""
 LONGEST_CALL = 600.0
 
 
@@ -31,7 +33,17 @@ def _require_variables(variables: Mapping[str, str]) -> Mapping[str, str]:
         is_steering = STEERING.fullmatch(name) or "JAVA" in name or name == ADDOPTS
         if not VARIABLE.fullmatch(name) or is_steering:
             raise ValueError(f"{name!r} can't be set: give `pytest_options`, or another variable")
+    _require_texts(variables.values())
     return variables
+
+
+def _require_texts(texts: Collection[str]) -> Collection[str]:
+    """Returns them. Raises ValueError for what no program can be given."""
+    if any("\0" in text for text in texts):
+        raise ValueError("it holds a NUL character: leave it out")
+    if sum(map(len, texts)) > MOST_CHARACTERS:
+        raise ValueError(f"it has more than {MOST_CHARACTERS} characters: put them into a file")
+    return texts
 
 
 Variables = Annotated[Mapping[str, str], AfterValidator(_require_variables)]
@@ -52,6 +64,7 @@ class EnvironmentArguments(Arguments):
     ] = None
     pytest_options: Annotated[
         tuple[str, ...],
+        AfterValidator(_require_texts),
         Field(description="Added to pytest's options, such as '-p', 'acme.plugin'."),
     ] = ()
     variables: Annotated[

@@ -15,7 +15,13 @@ from pathlib import Path
 import pytest
 
 from sandbox import Command, SandboxConfig, bubblewrap, open_sandbox
-from sandbox.errors import DiskExceeded, SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.errors import (
+    CommandRefused,
+    DiskExceeded,
+    SandboxDead,
+    SandboxFileError,
+    SandboxUnavailable,
+)
 from sandbox.leftovers import OwnedFolder, remove_leftovers
 from sandbox.local import LocalSandbox
 from stepinto import main
@@ -394,3 +400,16 @@ def test_a_machine_without_descriptors_is_not_a_file_that_can_t_be_read() -> Non
                 box.read_file("a.py")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"A": "x" * 200_000}, {"A": "x\0"}, {f"A{n}": "x" * 100_000 for n in range(30)}],
+    ids=["long", "NUL", "many"],
+)
+def test_variables_that_no_program_can_be_given_are_refused(variables: dict[str, str]) -> None:
+    with open_sandbox(SandboxConfig(environment=variables)) as sandbox:
+        with pytest.raises(CommandRefused):
+            sandbox.run(Command(["true"]))
+        with pytest.raises(CommandRefused):
+            sandbox.spawn(Command(["true"]))

@@ -110,7 +110,7 @@ class _Search:
             self.missing.setdefault(canonicalize_name(Requirement(text).name), reason)
 
     def _with_one(self, kept: list[str], text: str, reason: str) -> list[str]:
-        build = Building(self.python, self.constraints)
+        build = Building(self.python, self.constraints, deadline=self.deadline)
         build.add(text)
         if build.built:
             try:
@@ -141,10 +141,12 @@ class Building:
     failures: list[str] = field(default_factory=list)
     """Of builds."""
     seen: set[str] = field(default_factory=set)
+    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
 
     def add(self, text: str) -> None:
         """Build a package if it has no wheel, and likewise all that it requires."""
-        if text in self.seen or len(self.built) >= MOST_BUILT or self._can_install(text):
+        is_over = len(self.built) >= MOST_BUILT or time.monotonic() > self.deadline
+        if text in self.seen or is_over or self._can_install(text):
             return
         self.seen.add(text)
         try:

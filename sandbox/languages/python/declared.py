@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
+from functools import cached_property
+from itertools import islice
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
@@ -18,6 +20,7 @@ from poetry.core.factory import Factory
 
 from sandbox.languages.python.interpreters import marker_environment
 from sandbox.languages.python.project_files import (
+    MAX_BYTES,
     Table,
     own_name,
     parse_ini,
@@ -29,6 +32,7 @@ from sandbox.languages.python.project_files import (
     texts_of,
 )
 from sandbox.languages.python.requirement_files import (
+    MOST_LINES,
     Lines,
     is_for_tests,
     read_locks,
@@ -45,6 +49,10 @@ NOT_FOR_TESTS = frozenset(
     | {"setuptools", "setuptools-scm", "sphinx", "tox", "tox-uv", "twine", "ty", "wheel"}
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
+MOST_OF_POETRY = 500
+"""Dependencies that are read as Poetry writes them, which takes long."""
+LONGEST_OF_POETRY = 400
+"""Characters of such a dependency."""
 OWN_PYTEST = importlib.metadata.version("pytest")
 
 
@@ -66,12 +74,12 @@ class Declared:
 def read_declared(files: Mapping[str, bytes], python: str | None = None) -> Declared:
     """Read what an unpacked project declares, for a version of Python (`3.9`; None: the one that
     runs StepInto). PKG-INFO, which sdists have, comes before what it was made of."""
-    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
+    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b"")[:MAX_BYTES])
     pyproject = read_pyproject(files)
     locked = read_locks(files)
     needs = _Needs(str(headers.get("Name", "")) or own_name(files), locked)
     if distributed := headers.get_all("Requires-Dist"):
-        needs.add_distribution(map(str, distributed))
+        needs.add_distribution(map(str, distributed[:MOST_LINES]))
     else:
         _add_project(needs, pyproject)
         _add_poetry(needs, pyproject)
@@ -106,6 +114,14 @@ class _Needs:
     wanted: set[str] = field(default_factory=set)
     """Extras that some setting for tests names."""
     left_out: list[str] = field(default_factory=list)
+    dependencies_of_poetry: int = 0
+    """Those that were read."""
+
+    @cached_property
+    def has_other_pytest(self) -> bool:
+        """Whether the lock file fixes another pytest than StepInto's."""
+        fixed = {text for text in self.locked if text.startswith("pytest==")}
+        return bool(fixed) and f"pytest=={OWN_PYTEST}" not in fixed
 
     def add_extra(self, name: str, requirements: Iterable[str]) -> None:
         self.extras.setdefault(canonicalize_name(name), []).extend(requirements)
@@ -128,7 +144,7 @@ class _Needs:
         for_tests = [(text, "") for text in self.for_tests]
         queue = [name for name in self.extras if is_for_tests(name)]
         queue += sorted(map(canonicalize_name, self.wanted))
-        for text in self.for_tests:
+        for text in self.for_tests[:MOST_LINES]:
             queue += self._own_extras(text)
         taken: set[str] = set()
         while queue:
@@ -136,7 +152,7 @@ class _Needs:
             if extra in taken:
                 continue
             taken.add(extra)
-            for text in self.extras.get(extra, ()):
+            for text in self.extras.get(extra, ())[:MOST_LINES]:
                 for_tests.append((text, extra))
                 queue += self._own_extras(text)
         more = self._holding(for_tests, python)
@@ -155,7 +171,7 @@ class _Needs:
         """Those whose markers hold on this machine with their extra."""
         holding: dict[str, None] = {}
         seen = marker_environment(python)
-        for text, extra in requirements:
+        for text, extra in islice(requirements, MOST_LINES):
             parsed = requirement(text)
             if parsed is None or not self._is_needed(parsed):
                 continue
@@ -169,9 +185,8 @@ class _Needs:
         name = canonicalize_name(parsed.name)
         if name == "pytest" and not parsed.url:
             # The sandbox's own one runs the tests unless they ask for another.
-            is_locked = any(text.startswith("pytest==") for text in self.locked)
-            is_other = is_locked and f"pytest=={OWN_PYTEST}" not in self.locked
-            return is_other or not parsed.specifier.contains(OWN_PYTEST, prereleases=True)
+            fits = parsed.specifier.contains(OWN_PYTEST, prereleases=True)
+            return self.has_other_pytest or not fits
         # Stubs are for type checkers.
         is_tool = name in NOT_FOR_TESTS or name.startswith(("flake8-", "types-"))
         return not is_tool and not parsed.url and name != canonicalize_name(self.name)
@@ -197,16 +212,21 @@ def _add_project(needs: _Needs, pyproject: Table) -> None:
         needs.add_extra(extra, texts_of(requirements))
 
 
-def _add_groups(needs: _Needs, pyproject: Table, more: Iterable[str] = ()) -> None:
+def _add_groups(needs: _Needs, pyproject: Table) -> None:
     """Dependency groups (PEP 735), and those of PDM and uv before them."""
     groups = table_of(pyproject, "dependency-groups")
-    for name in groups:
-        if is_for_tests(name) or name in more:
-            needs.for_tests += _group(groups, name, set())
+    _add_named_groups(needs, pyproject, filter(is_for_tests, groups))
     for name, requirements in table_of(pyproject, "tool", "pdm", "dev-dependencies").items():
         if is_for_tests(name):
             needs.for_tests += texts_of(requirements)
     needs.for_tests += texts_of(table_of(pyproject, "tool", "uv").get("dev-dependencies"))
+
+
+def _add_named_groups(needs: _Needs, pyproject: Table, names: Iterable[str]) -> None:
+    groups = table_of(pyproject, "dependency-groups")
+    for name in dict.fromkeys(names):
+        if len(needs.for_tests) < MOST_LINES:
+            needs.for_tests += _group(groups, name, set())
 
 
 def _group(groups: Table, name: str, seen: set[str]) -> list[str]:
@@ -253,15 +273,25 @@ def _poetry_requirements(needs: _Needs, name: str, spec: object) -> list[str]:
     """A dependency as Poetry writes it, as pip's requirements."""
     requirements = []
     for one in spec if isinstance(spec, list) else [spec]:
+        needs.dependencies_of_poetry += 1
         is_elsewhere = isinstance(one, dict) and {"git", "path", "url", "file"} & one.keys()
+        if needs.dependencies_of_poetry > MOST_OF_POETRY:
+            break
         if is_elsewhere:
             needs.left_out.append(f"pyproject.toml: {name} = {one}"[:200])
-        elif name.lower() != "python" and isinstance(one, dict | str) and len(str(one)) < 1000:
-            plain = {k: v for k, v in one.items() if k != "source"} if type(one) is dict else one
+        elif name.lower() != "python" and isinstance(one, dict | str):
+            # Poetry takes minutes for a marker of 800 characters.
+            others = {"source": None, "markers": ""}
+            plain = {**others, **one} if isinstance(one, dict) else {**others, "version": one}
+            del plain["source"]
+            marker = str(plain.pop("markers"))
+            if len(str(plain)) > LONGEST_OF_POETRY:
+                continue
             # What it makes of values that no schema was asked about.
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                dependency = Factory.create_dependency(name, plain)
-                requirements.append(dependency.to_pep_508(with_extras=False))
+                text = Factory.create_dependency(name, plain).to_pep_508(with_extras=False)
+                more = f" and ({marker})" if ";" in text else f"; {marker}"
+                requirements.append(text + (more if marker else ""))
     return requirements
 
 
@@ -271,6 +301,7 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
         **table_of(pyproject, "tool", "hatch", "envs"),
         **table_of(read_toml(files, "hatch.toml"), "envs"),
     }
+    named: list[str] = []
     for name in environments:
         if name != "default" and not is_for_tests(name):
             continue
@@ -278,7 +309,8 @@ def _add_hatch(needs: _Needs, pyproject: Table, files: Mapping[str, bytes]) -> N
         for key in ("dependencies", "extra-dependencies"):
             needs.for_tests += texts_of(environment.get(key))
         needs.wanted.update(texts_of(environment.get("features")))
-        _add_groups(needs, pyproject, texts_of(environment.get("dependency-groups")))
+        named += texts_of(environment.get("dependency-groups"))
+    _add_named_groups(needs, pyproject, named)
 
 
 def _add_pipfile(needs: _Needs, files: Mapping[str, bytes]) -> None:
@@ -335,6 +367,8 @@ def _add_lines(needs: _Needs, files: Mapping[str, bytes]) -> Lines:
     needs.for_tests += for_tests.requirements
     needs.wanted.update(for_use.own_extras, for_tests.own_extras)
     needs.left_out += for_use.left_out + for_tests.left_out
+    for listed in (needs.for_use, needs.for_tests):
+        del listed[MOST_LINES:]
     named = {name for text in (*needs.for_use, *needs.for_tests) if (name := _name(text))}
     # Of what only some environments have in some version (`django42: Django>=4.2,<5`), any will do.
     others = {name for text in by_chance.requirements if (name := _name(text))} - named
@@ -369,7 +403,7 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
             extras = parser.get(section, "extras", fallback="").replace(",", "\n").splitlines()
             needs.wanted.update(extra.strip() for extra in extras if extra.strip().isidentifier())
             groups = parser.get(section, "dependency_groups", fallback="").splitlines()
-            _add_groups(needs, pyproject, [group.strip() for group in groups])
+            _add_named_groups(needs, pyproject, [group.strip() for group in groups])
     for path, table in (
         ("tox.toml", read_toml(files, "tox.toml")),
         ("pyproject.toml", tox),
@@ -377,4 +411,4 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
         base = table_of(table, "env_run_base")
         lines.add(path, "\n".join(texts_of(base.get("deps"))))
         needs.wanted.update(texts_of(base.get("extras")))
-        _add_groups(needs, pyproject, texts_of(base.get("dependency_groups")))
+        _add_named_groups(needs, pyproject, texts_of(base.get("dependency_groups")))

@@ -22,6 +22,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from sandbox.languages.python.project_files import (
+    LONGEST_TEXT,
+    MAX_BYTES,
+    parse_code,
     read_pyproject,
     read_setup_cfg,
     table_of,
@@ -30,6 +33,8 @@ from sandbox.languages.python.project_files import (
 
 SUPPORTED = tuple(f"3.{minor}" for minor in range(8, 15))
 """The versions that the debugger and the test runner support."""
+MOST_NAMED = 30
+"""Versions in a project's classifiers."""
 CONDA_FOLDERS = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")
 _NAME = re.compile(r"python3(\.\d+)?")
 _VERSION = "import sys; print(sys.implementation.name, *sys.version_info[:3])"
@@ -154,7 +159,7 @@ def required_python(files: Mapping[str, bytes]) -> RequiredPython | None:
     pyproject = read_pyproject(files)
     project = table_of(pyproject, "project")
     setup_cfg = read_setup_cfg(files)
-    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
+    headers = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b"")[:MAX_BYTES])
     told = [
         project.get("requires-python"),
         _from_poetry(table_of(pyproject, "tool", "poetry", "dependencies").get("python")),
@@ -163,13 +168,14 @@ def required_python(files: Mapping[str, bytes]) -> RequiredPython | None:
         headers.get("Requires-Python"),
     ]
     for text in told:
-        if isinstance(text, str):
+        if isinstance(text, str) and len(text) <= LONGEST_TEXT:
             with suppress(InvalidSpecifier):
                 return RequiredPython(text, SpecifierSet(text))
     texts = texts_of(project.get("classifiers"))
     texts.append(setup_cfg.get("metadata", "classifiers", fallback=""))
-    texts.append(files.get("setup.py", b"").decode("utf-8", "replace"))
-    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(texts))
+    texts.append(files.get("setup.py", b"")[:MAX_BYTES].decode("utf-8", "replace"))
+    every = re.findall(r"Programming Language :: Python :: (3\.\d{1,3})", "\n".join(texts))
+    named = list(dict.fromkeys(every))[:MOST_NAMED]
     listed = frozenset(named)
     return RequiredPython(f"its classifiers {', '.join(named)}", None, listed) if named else None
 
@@ -177,7 +183,7 @@ def required_python(files: Mapping[str, bytes]) -> RequiredPython | None:
 def _from_poetry(constraint: object) -> str | None:
     """Poetry's constraint in the form of other tools: `^3.8` allows 3.8 up to 4, `~3.8` only
     3.8."""
-    if not isinstance(constraint, str):
+    if not isinstance(constraint, str) or len(constraint) > LONGEST_TEXT:
         return None
     parts = []
     for part in constraint.split(","):
@@ -198,9 +204,8 @@ def _from_poetry(constraint: object) -> str | None:
 
 def _from_setup(source: bytes) -> str | None:
     """The text that setup.py gives as `python_requires`, also by the name of a constant."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    tree = parse_code(source)
+    if tree is None:
         return None
     constants: dict[str, str] = {}
     for node in ast.walk(tree):

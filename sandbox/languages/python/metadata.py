@@ -10,7 +10,8 @@ import configparser
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
@@ -23,14 +24,21 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from sandbox.errors import SandboxError
-from sandbox.languages.python.backend import OUT, BackendFailed, open_backend
+from sandbox.languages.python.backend import (
+    OUT,
+    BackendFailed,
+    open_backend,
+    read_build_system,
+)
 from sandbox.languages.python.declared import read_declared
 from sandbox.languages.python.project_files import (
+    LONGEST_TEXT,
     own_name,
     read_pyproject,
     read_setup_cfg,
     read_setup_py,
     table_of,
+    without_gaps,
 )
 from sandbox.languages.python.projects import files_below, find_projects
 from sandbox.packages import ENTRY_POINTS, made_folder, runner_python, write_scripts
@@ -39,6 +47,8 @@ UNKNOWN = "0.0.0"
 """The version of a project that names none, and whose repository has no tags."""
 MAX_BYTES = 1024 * 1024
 """Of each file of metadata that a backend makes."""
+MOST_SECONDS = 120.0
+"""Time after which no more backends are run."""
 BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "hatch.toml", "PKG-INFO"})
 VERSION_FILES = frozenset({"__init__.py", "__about__.py", "__version__.py", "_version.py"})
 """Where backends look for a version, among the project's sources."""
@@ -78,12 +88,26 @@ def own_metadata(
     if not projects:
         return OwnMetadata("")
     digest = hashlib.sha256(json.dumps([version, python or runner_python(), projects]).encode())
+    backends = tuple(_backend_folders(files, projects))
     for path in sorted(files):
         name = basename(path)
         at_top = dirname(path) in projects and not name.startswith("test")
-        if at_top or name in VERSION_FILES or name.startswith("version"):
+        is_build = at_top or path.startswith(backends)
+        if is_build or name in VERSION_FILES or name.startswith("version"):
             digest.update(path.encode() + b"\0" + files[path] + b"\0")
     return _found(digest.hexdigest()[:16], _Files(files), version, python)
+
+
+def _backend_folders(files: Mapping[str, bytes], projects: Sequence[str]) -> Iterator[str]:
+    """The folders of build backends that projects bring: another backend makes other metadata."""
+    for project in projects:
+        with suppress(BackendFailed):
+            system = read_build_system(files_below(files, project) if project else files)
+            module = system.backend.partition(":")[0].partition(".")[0]
+            for folder in system.path:
+                inside = normpath(join(project, folder))
+                yield f"{module}/" if inside == "." else f"{inside}/"
+                yield f"{inside}/{module}/"
 
 
 class _Files:
@@ -105,9 +129,10 @@ def _found(digest: str, files: _Files, version: str | None, python: str | None) 
 
     def make(folder: Path) -> None:
         (folder / BUILT).mkdir()
+        deadline = time.monotonic() + MOST_SECONDS
         for number, project in enumerate(projects):
             tree = files_below(files.tree, project) if project else files.tree
-            made = _made(tree, version, python)
+            made = _made(tree, version, python, deadline)
             _write(made, folder)
             if made.is_built:
                 (folder / BUILT / str(number)).write_bytes(made.metadata)
@@ -128,16 +153,20 @@ def _found(digest: str, files: _Files, version: str | None, python: str | None) 
     return OwnMetadata(str(folder) if has_any else "", text, distributed)
 
 
-def _made(files: Mapping[str, bytes], version: str | None, python: str | None) -> _Made:
+def _made(
+    files: Mapping[str, bytes], version: str | None, python: str | None, deadline: float
+) -> _Made:
     project = table_of(read_pyproject(files), "project")
     dynamic = project.get("dynamic")
     needs_backend = {"version", "scripts", "entry-points", "dependencies", "optional-dependencies"}
     is_whole = not needs_backend.intersection(dynamic if isinstance(dynamic, list) else ())
     if is_whole and "name" in project and "version" in project:
         return _as_written(files, version)
-    distributed = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
-    supposed = version or str(distributed.get("Version") or UNKNOWN)
+    distributed = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b"")[:MAX_BYTES])
+    supposed = version or _version(str(distributed.get("Version"))) or UNKNOWN
     try:
+        if time.monotonic() > deadline:
+            raise BackendFailed(f"other builds took {MOST_SECONDS:.0f} s")
         return _by_backend(files, supposed, python)
     except SandboxError as error:
         written = _as_written(files, supposed)
@@ -199,8 +228,9 @@ def _as_written(files: Mapping[str, bytes], version: str | None) -> _Made:
 
 def _version(text: object) -> str:
     """Empty if it is none."""
-    with suppress(InvalidVersion, TypeError):
-        return str(Version(text)) if isinstance(text, str) else ""
+    with suppress(InvalidVersion):
+        if isinstance(text, str) and len(text) <= LONGEST_TEXT:
+            return str(Version(text))
     return ""
 
 
@@ -277,5 +307,6 @@ def _write(made: _Made, folder: Path) -> None:
     (about / "METADATA").write_bytes(made.metadata)
     (about / "INSTALLER").write_text("stepinto\n")
     with suppress(configparser.Error):
-        configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(made.entry_points)
-        (about / ENTRY_POINTS).write_text(made.entry_points, "utf-8")
+        entry_points = without_gaps(made.entry_points)[:MAX_BYTES]
+        configparser.RawConfigParser(delimiters=("=",), strict=False).read_string(entry_points)
+        (about / ENTRY_POINTS).write_text(entry_points, "utf-8")

@@ -19,9 +19,10 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -37,6 +38,7 @@ from sandbox.languages.python.interpreters import (
     minor_of,
     version_of,
 )
+from sandbox.languages.python.project_files import parse_code
 
 FOLDERS = (".venv", "venv", "env")
 """Names of environments in a repository."""
@@ -50,6 +52,11 @@ RUNNER_NEEDS = frozenset(
 has no other copy of them."""
 LARGEST_TEXT = 4 * 1024 * 1024
 """Bytes of a file of the environment that are read."""
+LARGEST_TEXTS = 2 * 1024 * 1024
+"""Characters of all files of a kind that are read."""
+MOST_PATHS = 1_000
+"""Paths that the environment imports from, and modules of one finder."""
+LONGEST_PATH = 4_096
 MOST_LINKS = 10
 STEERING = ("pyvenv.cfg", "pybuilddir.txt", "*._pth")
 """Files beside an interpreter that say where it finds its standard library."""
@@ -263,6 +270,17 @@ def read_text(path: Path) -> str | None:
         return file.read(LARGEST_TEXT).decode("utf-8", "surrogateescape").replace("\0", "")
 
 
+def read_texts(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The texts of some files of the environment, up to a size of all together."""
+    left = LARGEST_TEXTS
+    for path in paths:
+        text = read_text(path) or ""
+        left -= len(text)
+        if left < 0:
+            return
+        yield path, text
+
+
 PROGRAMS = ("python", "python3", "pytest", "py.test", "coverage")
 """The commands of an environment that come before those of the system."""
 
@@ -288,7 +306,7 @@ def editable_paths(environment: OwnEnvironment, repository: Path) -> tuple[str, 
     """The repository's folders, relative to it, from which the environment imports."""
     root = repository.resolve()
     found: dict[str, None] = {}
-    for path in _imported_from(environment.site_packages):
+    for path in islice(_imported_from(environment.site_packages), MOST_PATHS):
         # Also a name that is too long, and links that lead to themselves.
         with suppress(OSError, RuntimeError):
             folder = path.resolve()
@@ -298,13 +316,14 @@ def editable_paths(environment: OwnEnvironment, repository: Path) -> tuple[str, 
 
 
 def _imported_from(site_packages: Path) -> Iterator[Path]:
-    for path in sorted(site_packages.glob("*.pth")):
-        for line in (read_text(path) or "").splitlines():
+    for _, text in read_texts(sorted(site_packages.glob("*.pth"))):
+        for line in text.splitlines():
             # Python runs lines that begin with `import`.
-            if line.strip() and not line.startswith(("#", "import ", "import\t")):
+            is_path = line.strip() and not line.startswith(("#", "import ", "import\t"))
+            if is_path and len(line) < LONGEST_PATH:
                 yield site_packages / line.strip()
-    for path in sorted(site_packages.glob(FINDERS)):
-        for module, folder in _mapped(read_text(path) or ""):
+    for _, text in read_texts(sorted(site_packages.glob(FINDERS))):
+        for module, folder in _mapped(text):
             *parents, name = module.split(".")
             # What lies in a folder of another name can't be imported from a copy of it.
             if folder.name in (name, f"{name}.py") and len(parents) < len(folder.parents):
@@ -313,11 +332,8 @@ def _imported_from(site_packages: Path) -> Iterator[Path]:
 
 def _mapped(source: str) -> Iterator[tuple[str, Path]]:
     """The modules that a finder of setuptools has, with their folders or files."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return
-    for node in tree.body:
+    tree = parse_code(source.encode("utf-8", "surrogateescape"))
+    for node in tree.body if tree is not None else ():
         targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
         named = [each.id for each in targets if isinstance(each, ast.Name)]
         value = getattr(node, "value", None)
@@ -326,4 +342,6 @@ def _mapped(source: str) -> Iterator[tuple[str, Path]]:
         for key, places in zip(value.keys, value.values, strict=True):
             for place in places.elts if isinstance(places, ast.List) else [places]:
                 if isinstance(key, ast.Constant) and isinstance(place, ast.Constant):
-                    yield str(key.value), Path(str(place.value).replace("\0", ""))
+                    text = str(place.value).replace("\0", "")
+                    if len(text) < LONGEST_PATH:
+                        yield str(key.value), Path(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,9 +12,18 @@ from functools import lru_cache
 
 MAX_BYTES = 1024 * 1024
 """A larger file is not read: parsing takes many times its size in memory."""
+MAX_CODE_BYTES = 256 * 1024
+"""The same for code."""
+LONGEST_TEXT = 2_000
+"""Characters of a version, or of bounds for one. Python refuses to read a number that is much
+longer."""
 MOST_LISTED = 2000
 """Elements of a list in setup.py, which can be made of itself."""
 Table = Mapping[str, object]
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){50}""")
+"""A key of so many parts that tomllib would take hours."""
+_WIDE_GAP = re.compile(r"[^\S\n]{50,}")
+"""configparser looks for the end of each from each of its places."""
 
 
 def read_pyproject(files: Mapping[str, bytes]) -> Table:
@@ -42,8 +52,11 @@ def table_of(table: Table, *keys: str) -> Table:
 
 def parse_toml(data: bytes) -> Table:
     """Empty if it can't be read."""
+    text = data.decode("utf-8", "replace")
+    if _DEEP_KEY.search(text):
+        return {}
     try:
-        return tomllib.loads(data.decode("utf-8", "replace"))
+        return tomllib.loads(text)
     # Also for numbers with thousands of digits, and thousands of brackets.
     except (ValueError, RecursionError):
         return {}
@@ -58,22 +71,38 @@ def read_setup_cfg(files: Mapping[str, bytes]) -> configparser.RawConfigParser:
     return parse_ini(files.get("setup.cfg", b""))
 
 
+@lru_cache(maxsize=64)
 def parse_ini(data: bytes) -> configparser.RawConfigParser:
-    """Empty if it can't be read."""
+    """Empty if it can't be read. Nobody changes it."""
     parser = configparser.RawConfigParser(strict=False)
-    try:
-        parser.read_string(data[:MAX_BYTES].decode("utf-8", "replace"))
-    except configparser.Error:
-        return configparser.RawConfigParser()
-    return parser
+    with suppress(configparser.Error):
+        parser.read_string(without_gaps(data[:MAX_BYTES].decode("utf-8", "replace")))
+        return parser
+    return configparser.RawConfigParser()
 
 
-def read_setup_py(files: Mapping[str, bytes]) -> dict[str, object]:
+def without_gaps(text: str) -> str:
+    """Text for configparser, which takes hours for a gap of a million spaces."""
+    return _WIDE_GAP.sub(" ", text)
+
+
+def read_setup_py(files: Mapping[str, bytes]) -> Mapping[str, object]:
     """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
     module."""
-    try:
-        module = ast.parse(files.get("setup.py", b"")[:MAX_BYTES])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    return _setup_arguments(files.get("setup.py", b""))
+
+
+def parse_code(data: bytes) -> ast.Module | None:
+    """None if it can't be read, or is too large."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse(data) if len(data) <= MAX_CODE_BYTES else None
+    return None
+
+
+@lru_cache(maxsize=64)
+def _setup_arguments(source: bytes) -> Mapping[str, object]:
+    module = parse_code(source)
+    if module is None:
         return {}
     known: dict[str, object] = {}
     arguments: dict[str, object] = {}

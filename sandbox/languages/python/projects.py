@@ -21,9 +21,12 @@ from sandbox.languages.python.project_files import (
     table_of,
     texts_of,
 )
+from sandbox.languages.python.requirement_files import LOCKS
 
 BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 MOST_PROJECTS = 60
+MOST_PATTERNS = 50
+"""Patterns of a workspace that are read."""
 NO_MEMBERS = frozenset(
     {"test", "tests", "testing", "testdata", "fixtures", "docs", "doc", "examples", "example"}
     | {"samples", "templates", "benchmarks", "scripts", "tools", "build", "dist", "vendor"}
@@ -37,7 +40,8 @@ def find_projects(files: Mapping[str, bytes]) -> tuple[str, ...]:
     if there is none at the top."""
     at_top = ("",) if is_project(files) else ()
     workspace = table_of(read_pyproject(files), "tool", "uv", "workspace")
-    patterns, excluded = texts_of(workspace.get("members")), texts_of(workspace.get("exclude"))
+    patterns = texts_of(workspace.get("members"))[:MOST_PATTERNS]
+    excluded = texts_of(workspace.get("exclude"))[:MOST_PATTERNS]
     if at_top and not patterns:
         return at_top
     folders = sorted({dirname(path) for path in files if basename(path) in BUILD_FILES} - {""})
@@ -47,7 +51,9 @@ def find_projects(files: Mapping[str, bytes]) -> tuple[str, ...]:
         is_data = not NO_MEMBERS.isdisjoint(folder.split("/")) and not patterns
         if is_named and not is_data and not _matches(folder, excluded):
             members.append(folder)
-    own = [folder for folder in members[:MOST_PROJECTS] if is_project(files_below(files, folder))]
+        if len(members) == MOST_PROJECTS:
+            break
+    own = [folder for folder in members if is_project(files_below(files, folder))]
     return (*at_top, *own)
 
 
@@ -106,7 +112,12 @@ def read_needs(files: Mapping[str, bytes], python: str | None = None) -> Declare
     """What all projects of a repository declare, as `read_declared` reads it for one, and without
     the projects themselves."""
     folders = dict.fromkeys(("", *find_projects(files)))
-    trees = [files_below(files, folder) if folder else files for folder in folders]
+    trees: list[Mapping[str, bytes]] = []
+    for folder in folders:
+        below = files_below(files, folder)
+        # The repository's lock file counts, not those of its members.
+        without_locks = {path: data for path, data in below.items() if path not in LOCKS}
+        trees.append(without_locks if folder else files)
     names = {canonicalize_name(own_name(tree)) for tree in trees}
     declared = [read_declared(tree, python) for tree in trees]
 

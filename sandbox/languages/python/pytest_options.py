@@ -9,12 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import iniconfig
+
+from sandbox.languages.python.project_files import MAX_BYTES, parse_toml
 
 ADDOPTS = "PYTEST_ADDOPTS"
 
@@ -163,7 +164,7 @@ FILES = (
     ("setup.cfg", ("tool:pytest",)),
 )
 """Where pytest looks for its settings in a folder, in this order, and below which name."""
-MAX_WORDS = 1_000
+MAX_WORDS = 200
 STRICT_SETTINGS = frozenset({"strict", "strict_config", "strict_markers"})
 _LENIENT = ("-o", "strict_config=false", "-o", "strict_markers=false")
 _TOLERANT = ("-W", "ignore:Unknown config option", "-W", "ignore:Unknown pytest.mark")
@@ -232,11 +233,12 @@ def _upwards(folder: str) -> Iterator[str]:
 def _settings(data: bytes, name: str, section: Sequence[str]) -> Mapping[str, object] | None:
     """pytest's settings in a file; None if pytest would look further. A file that can't be read
     has none: pytest says what is wrong with it."""
+    data = data[:MAX_BYTES]
     text = data.decode("utf-8", "replace")
     is_own = name.lstrip(".").startswith("pytest.")
     try:
         if name.endswith(".toml"):
-            return _in_toml(text, section, is_own)
+            return _in_toml(data, section, is_own)
         read = iniconfig.IniConfig(name, data=text)
         if section[0] in read:
             return dict(read[section[0]].items())
@@ -246,8 +248,8 @@ def _settings(data: bytes, name: str, section: Sequence[str]) -> Mapping[str, ob
         return {} if is_own else None
 
 
-def _in_toml(text: str, section: Sequence[str], is_own: bool) -> Mapping[str, object] | None:
-    table: object = tomllib.loads(text)
+def _in_toml(data: bytes, section: Sequence[str], is_own: bool) -> Mapping[str, object] | None:
+    table: object = parse_toml(data)
     for key in section:
         table = table.get(key) if isinstance(table, dict) else None
     if not isinstance(table, dict) or not table:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -25,13 +26,24 @@ OF_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Words in the names of files that list what the project itself needs."""
 TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 LINE_LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = (*TOML_LOCKS, *LINE_LOCKS, "Pipfile.lock")
 MAX_LIST_BYTES = 1024 * 1024
 """Of a file of requirements; the rest is not read."""
-MAX_LOCK_BYTES = 16 * 1024 * 1024
+MAX_LOCK_BYTES = 4 * 1024 * 1024
 """A larger lock file is not read."""
-_OWN_PROJECT = re.compile(r"(?:-e|--editable)?[\s=]*\.(?:\[([\w,\s.-]*)\])?$")
-_INCLUDED = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)$")
-_CONSTRAINED = re.compile(r"(?:-c|--constraint)[\s=]*(\S+)$")
+MOST_LINES = 5_000
+"""Lines that are read of all files of requirements together, and requirements of one list."""
+DEEPEST = 20
+"""Of files that include each other."""
+LONGEST = 2_000
+"""Characters of a requirement. Python refuses to read a number that is much longer."""
+LONGEST_VERSION = 200
+SHOWN = 200
+"""Characters of a line that was skipped."""
+_OWN_PROJECT = re.compile(r"(?:-e|--editable)?[\s=]*+\.(?:\[([\w,\s.-]*)\])?$")
+_INCLUDED = re.compile(r"(?:-r|--requirement)[\s=]*+(\S+)$")
+_CONSTRAINED = re.compile(r"(?:-c|--constraint)[\s=]*+(\S+)$")
+_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)
 
 
 def is_for_tests(name: str) -> bool:
@@ -40,9 +52,9 @@ def is_for_tests(name: str) -> bool:
 
 
 def requirement(text: str) -> Requirement | None:
-    """None if it is not a requirement. Thousands of brackets raise RecursionError."""
+    """None if it is not a requirement, or too long. Brackets can raise RecursionError."""
     with suppress(InvalidRequirement, RecursionError):
-        return Requirement(text)
+        return Requirement(text) if len(text) <= LONGEST else None
     return None
 
 
@@ -59,11 +71,17 @@ class Lines:
     left_out: list[str] = field(default_factory=list)
     """What was skipped, each with its location."""
     read: set[str] = field(default_factory=set)
-    """The files that were read, or are to be."""
+    """The files that were read, or are to be, and those of constraints as `-c PATH`."""
+    lines: int = 0
+    """Those that were read."""
+    depth: int = 0
+    """Of files that include each other."""
 
     def add_file(self, path: str) -> None:
         self.read.add(path)
+        self.depth += 1
         self.add(path, _decoded(self.files[path][:MAX_LIST_BYTES]))
+        self.depth -= 1
 
     def add(self, path: str, text: str) -> None:
         """Read lines that stand in a file."""
@@ -73,6 +91,10 @@ class Lines:
                 self._add_line(path, line)
 
     def _add_line(self, path: str, line: str) -> None:
+        self.lines += 1
+        if self.lines > MOST_LINES:
+            return
+        told = f"{path}: {line}"[:SHOWN]
         # Hashes and other options can follow a requirement.
         plain = re.sub(r"\s--.*$", "", line)
         parsed = requirement(plain)
@@ -84,15 +106,17 @@ class Lines:
             inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
             if inner in self.read:
                 return
-            if inner in self.files:
+            if inner in self.files and self.depth < DEEPEST:
                 self.add_file(inner)
             else:
-                self.left_out.append(f"{path}: {line}")
+                self.left_out.append(told)
         elif constrained := _CONSTRAINED.match(line):
             inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), constrained[1]))
-            self.constraints += _fixed_lines(self.files.get(inner, b""))
+            if f"-c {inner}" not in self.read:
+                self.read.add(f"-c {inner}")
+                self.constraints += _fixed_lines(self.files.get(inner, b""))
         else:
-            self.left_out.append(f"{path}: {line}")
+            self.left_out.append(told)
 
 
 def _decoded(data: bytes) -> str:
@@ -135,7 +159,7 @@ def _words(path: str) -> set[str] | None:
 def read_locks(files: Mapping[str, bytes]) -> tuple[str, ...]:
     """The versions that the first lock file at the top fixes: `attrs==25.1`. Packages that it has
     in several versions, for different machines, are left out."""
-    for name in (*TOML_LOCKS, *LINE_LOCKS, "Pipfile.lock"):
+    for name in LOCKS:
         data = files.get(name, b"")
         if not data or len(data) > MAX_LOCK_BYTES:
             continue
@@ -147,6 +171,7 @@ def read_locks(files: Mapping[str, bytes]) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=4)
 def _toml_versions(data: bytes) -> Sequence[tuple[object, object]]:
     lock = parse_toml(data)
     packages = lock.get("package", lock.get("packages"))
@@ -182,7 +207,9 @@ def _fixed_lines(data: bytes) -> list[str]:
 def _fixed(versions: Iterable[tuple[object, object]]) -> list[str]:
     by_name: dict[str, set[str]] = {}
     for name, version in versions:
-        if isinstance(name, str) and isinstance(version, str) and requirement(name) is not None:
+        if not (isinstance(name, str) and isinstance(version, str) and _NAME.fullmatch(name)):
+            continue
+        if len(version) <= LONGEST_VERSION:
             with suppress(InvalidVersion):
                 by_name.setdefault(canonicalize_name(name), set()).add(str(Version(version)))
     return [f"{name}=={next(iter(of))}" for name, of in sorted(by_name.items()) if len(of) == 1]

@@ -128,10 +128,15 @@ def test_an_interpreter_is_one_of_the_machines(repo: Path) -> None:
         ({"variables": {"-S": "touch evil"}}, "'-S' can't be set"),
         ({"variables": {"A=B": "1"}}, "'A=B' can't be set"),
         ({"variables": {"PYTEST_ADDOPTS": "-x"}}, "give `pytest_options`"),
+        ({"variables": {"A": "x" * 40_000}}, "more than 30000 characters"),
+        ({"variables": {"A": "x\0y"}}, "a NUL character"),
+        ({"pytest_options": ["x" * 40_000]}, "more than 30000 characters"),
+        ({"pytest_options": ["-p", "x\0y"]}, "a NUL character"),
+        ({"packages": ["a; os_name == '\n--index-url http://evil'"]}, "is not the name"),
         ({"seconds": 601}, "601"),
         ({"folder": "/evil"}, "was unexpected"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_what_could_leave_the_sandbox_is_refused(
     repo: Path, arguments: dict[str, object], told: str

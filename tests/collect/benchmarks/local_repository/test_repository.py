@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -374,6 +375,18 @@ def test_links_count_as_files_of_their_size(tmp_path: Path) -> None:
     assert len(read_folder(tmp_path, max_mb=5)) == 1100
     with pytest.raises(TreeTooLarge):
         read_folder(tmp_path, max_mb=3)
+
+
+def test_many_links_take_no_time(tmp_path: Path) -> None:
+    for folder in ("files", "nowhere", "chain"):
+        (tmp_path / folder).mkdir()
+    for number in range(3000):
+        (tmp_path / "files" / str(number)).touch()
+        (tmp_path / "nowhere" / str(number)).symlink_to("gone")
+        (tmp_path / "chain" / str(number)).symlink_to(str(number - 1))
+    began = time.process_time()
+    assert len(read_folder(tmp_path)) == 3000
+    assert time.process_time() - began < 5
 
 
 def test_a_file_that_can_not_be_read_is_named(

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from sandbox.languages.python.declared import read_declared
+from sandbox.languages.python.interpreters import choose_python
+from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.project_files import (
     own_name,
     read_setup_py,
 )
-from tests.sandbox.languages.python.conftest import tree
+from sandbox.languages.python.projects import read_needs
+from tests.sandbox.languages.python.conftest import cache, tree
+
+__all__ = ["cache"]
 
 PLACES = {
     "PEP 621": {
@@ -184,6 +192,69 @@ def test_a_marker_that_means_nothing_does_not_hold(marker: str) -> None:
 @pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
 def test_toml_that_can_t_be_read_says_nothing(value: str) -> None:
     assert read_declared({"pyproject.toml": f"a = {value}".encode()}).requires == ()
+
+
+MEGABYTE = 1_000_000
+SLOW = {
+    "options": ("requirements.txt", "-r" + "=" * MEGABYTE + "x y\n"),
+    "lines": ("requirements.txt", "".join(f"a{n}\n" for n in range(100_000))),
+    "pytest": ("requirements.txt", "pytest\n" * 100_000),
+    "gaps": ("setup.cfg", "[options]\na" + " " * MEGABYTE + "b\n"),
+    "parts": ("pyproject.toml", "a." * (MEGABYTE // 2) + "a = 1\n"),
+    "quoted parts": ("pyproject.toml", "[" + "'a' . " * (MEGABYTE // 6) + "a]\n"),
+    "code": ("setup.py", "[" + "1," * MEGABYTE + "]"),
+    "members": (
+        "pyproject.toml",
+        f"[tool.uv.workspace]\nmembers = {[f'x{n}*' for n in range(50_000)]}\n",
+    ),
+    "groups": (
+        "pyproject.toml",
+        "[dependency-groups]\n"
+        + "".join(f"test-{n} = ['x']\n" for n in range(5000))
+        + "".join(f"[tool.hatch.envs.test-{n}]\n" for n in range(5000)),
+    ),
+    "markers": (
+        "pyproject.toml",
+        "[tool.poetry.dependencies]\na.markers = '"
+        + " and ".join(f'(python_version > "3.{n}" or os_name == "x")' for n in range(18))
+        + "'\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_nothing_is_read_for_long(kind: str) -> None:
+    name, text = SLOW[kind]
+    others = {f"p{n}/setup.py": b"" for n in range(500)}
+    locked = b"".join(b"a%d==1\n" % n for n in range(4000))
+    started = time.process_time()
+    read_needs({name: text.encode(), "requirements.lock": locked, **others})
+    assert time.process_time() - started < 15
+
+
+LONG_NUMBER = "1" * 5000
+"""Python refuses to read it."""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", f"pytest>={LONG_NUMBER}"),
+        ("requirements.txt", f"a; python_version > '{LONG_NUMBER}'"),
+        ("poetry.lock", f"[[package]]\nname = 'a'\nversion = '{LONG_NUMBER}'"),
+        (
+            "pyproject.toml",
+            f"[project]\nname = 'a'\nversion = '1'\nrequires-python = '>={LONG_NUMBER}'",
+        ),
+        ("pyproject.toml", f"[project]\nname = 'a'\nversion = '{LONG_NUMBER}'"),
+        ("pyproject.toml", f"[tool.poetry.dependencies]\npython = '^{LONG_NUMBER}'"),
+    ],
+)
+def test_a_number_without_end_says_nothing(name: str, text: str, cache: Path) -> None:
+    files = {name: text.encode()}
+    assert read_needs(files).requires == ()
+    assert choose_python(files).version is None
+    assert own_metadata(files).distributed == {}
 
 
 HOSTILE = {

@@ -136,6 +136,25 @@ def test_it_is_made_once() -> None:
     assert made({**files, "acme/__init__.py": "__version__ = 'edited'\n"}).folder != own.folder
 
 
+@pytest.mark.parametrize("path", ["tools", "tools/build", "."])
+def test_another_backend_makes_its_own(path: str) -> None:
+    name = "tools.make" if path == "." else "make"
+    pyproject = BUILD.replace('"."', f'"{path}"').replace('"backend"', f'"{name}"')
+    pyproject += '[project]\nname = "acme"\ndynamic = ["version"]\n'
+    place = "tools/make.py" if path == "." else f"{path}/make.py"
+    first = made({"pyproject.toml": pyproject, place: backend(version="'1.0'")})
+    metadata._found.cache_clear()
+    second = made({"pyproject.toml": pyproject, place: backend(version="'2.0'")})
+    assert [seen(own, "python", "-c", LOOK)[:3] for own in (first, second)] == ["1.0", "2.0"]
+
+
+def test_builds_of_many_projects_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "MOST_SECONDS", 0.0)
+    own = made(WRITTEN["by its backend"])
+    assert seen(own, "python", "-c", LOOK).startswith("0.0.0")
+    assert "other builds took" in own.note
+
+
 HOSTILE = {
     "network": "import socket; socket.create_connection(('127.0.0.1', {port}), 5)",
     "writes": "import pathlib; pathlib.Path('{outside}').write_text('ran')",

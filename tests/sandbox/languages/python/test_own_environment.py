@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from sandbox.languages.python.own_environment import (
     find_own_environment,
     read_environment,
 )
+from sandbox.packages import copies_in
+from sandbox.packages import pytest_plugins as plugins_in
 from tests.sandbox.languages.python.environments import install, new_environment, pipe
 
 HERE = minor_of(".".join(map(str, sys.version_info[:3])))
@@ -129,6 +132,29 @@ def test_another_copy_of_the_code_under_test_is_not_seen(folder: Path) -> None:
     assert run(folder, *search, own_modules=own) == ""
     told = "import importlib.metadata as m, shared.other; print(m.version('shop'))"
     assert run(folder, "python", "-c", told, own_modules=own) == "1.0\n"
+
+
+def test_older_copies_of_the_code_under_test_are_not_seen(folder: Path) -> None:
+    site_packages = packages_of(folder)
+    for path in (
+        folder / "src" / "acme" / ".git" / "pack",
+        folder / "src" / "acme" / "src" / "shop" / "__init__.py",
+        folder / "src" / "plain" / "shop.py",
+        site_packages / "Shop-1.0-py3.11.egg" / "shop" / "__init__.py",
+        site_packages / "shop-0.9-py3.11.egg",
+        site_packages / "~hop" / "__init__.py",
+        site_packages / "other-1.0.egg" / "other.py",
+        folder / "src" / "other" / "setup.py",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("IS_FIXED = True\n")
+    search = ("grep", "-rl", "IS_FIXED", str(folder))
+    assert run(folder, *search).count("\n") == 8
+    seen = run(folder, *search, own_modules=("shop", "setup")).splitlines()
+    assert sorted(seen) == [
+        str(site_packages / "other-1.0.egg" / "other.py"),
+        str(folder / "src" / "other" / "setup.py"),
+    ]
 
 
 # A hostile environment.
@@ -279,6 +305,28 @@ def test_nothing_in_it_blocks_or_leads_a_reader_elsewhere(folder: Path) -> None:
     assert run(folder, "cat", str(site_packages / "link.pth"), own_modules=("evil",)).endswith(
         "No such file or directory\n"
     )
+
+
+def test_nothing_in_it_is_read_for_long(folder: Path) -> None:
+    site_packages, number = packages_of(folder), 3000
+    (site_packages / "many.pth").write_text("".join(f"x{n}\n" for n in range(300_000)))
+    (site_packages / "deep.pth").write_text("x/" * 500_000 + "\n")
+    mapping = {"a": "/x/" + "b/" * 500_000 + "a"} | {f"a{n}": "/x" for n in range(5000)}
+    finder = site_packages / "__editable___evil_finder.py"
+    finder.write_text(f"MAPPING = {mapping}\n")
+    gap = "[pytest11]\na" + " " * 1_000_000 + "b\n"
+    for name in ("gap", "other"):
+        install(site_packages, name, gap)
+    own = tuple(f"own{n}" for n in range(number))
+    for name in own:
+        (site_packages / f"{name}.py").touch()
+    began = time.process_time()
+    environment, _ = found(folder)
+    assert environment is not None
+    assert editable_paths(environment, folder.parent) == ()
+    assert plugins_in(site_packages) == {}
+    assert len(copies_in(site_packages, own)) == number
+    assert time.process_time() - began < 10
 
 
 def test_settings_that_would_block_are_refused(folder: Path) -> None:

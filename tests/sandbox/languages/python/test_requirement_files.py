@@ -135,6 +135,25 @@ def test_a_lock_file_that_can_t_be_read_fixes_nothing(name: str, text: str) -> N
     assert read_locks({name: text.encode()}) == ()
 
 
+@pytest.mark.parametrize("name", ["poetry.lock", "Pipfile.lock"])
+@pytest.mark.parametrize(
+    "package",
+    ["foo @ http://x/foo\\n-r/etc/passwd\\n#", "foo; os_name=='\\n-r/etc/passwd\\n'", "foo\\n"],
+)
+def test_a_lock_file_fixes_nothing_but_packages(name: str, package: str) -> None:
+    toml = f'[[package]]\nname = "{package}"\nversion = "1"\n'
+    text = toml if name == "poetry.lock" else f'{{"default": {{"{package}": {{"version": "1"}}}}}}'
+    assert read_locks({name: text.encode()}) == ()
+
+
+def test_files_that_include_each_other_deeply_or_often() -> None:
+    files = {f"requirements/x{n}": f"-r x{n + 1}\n".encode() for n in range(2000)}
+    files["requirements.txt"] = b"-r requirements/x0\nattrs\n" + b"-c big.txt\n" * 4000
+    files["big.txt"] = b"idna==1\n" * 4000
+    listed = read_declared(files)
+    assert (listed.requires, listed.constraints) == (("attrs",), ("idna==1",))
+
+
 def test_constraints_that_a_file_names() -> None:
     listed = read_declared(
         {"requirements-dev.txt": b"idna\n-c fixed.txt\n", "fixed.txt": b"idna==3.1\nattrs>=2\n"}
