@@ -339,8 +339,8 @@ class EndpointBackend:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except sdk.APITimeoutError as error:
             raise TimeoutError from error
-        except RecursionError as error:
-            # An earlier reply, which is sent back as it came.
+        except BROKEN as error:
+            # An earlier reply, which is sent back as it came, is nested too deeply or has a NaN.
             return Refusal(None, f"the conversation can't be sent: {error}", INVALID)
         except (RedirectRefused, UnreadableReply, sdk.APIConnectionError) as error:
             cause = error.__cause__
