@@ -122,7 +122,7 @@ _READ_TREE = """
 enter "$2"
 exec 3>&1
 echo "$4"
-code=$({ { tar -c -f - . 2>/dev/null; echo $? >&4; } | head -c "$3" >&3; } 4>&1)
+code=$({ { tar -c -f - . 2>/dev/null; echo $? >&4; } | head -c "$3" 2>/dev/null >&3; } 4>&1)
 # 1: a file changed meanwhile.
 [ "$code" -le 1 ]
 """
@@ -335,6 +335,8 @@ class ContainerSandbox(Sandbox):
         try:
             return terminal.await_ready()
         except SandboxUnavailable as error:
+            if self._has_run:
+                self._kill()
             raise self._failed_start(error) from error
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
@@ -505,9 +507,7 @@ class ContainerSandbox(Sandbox):
         return SandboxDead(f"commands can no longer be started: {error}")
 
     def _kill(self) -> None:
-        """Kill all processes of the container; one that has ended is fine."""
-        with suppress(*client_errors()):
-            self._client.api.kill(self.container_id)
+        self._execs.kill()
 
     def _require_open(self) -> None:
         self._disk.require()

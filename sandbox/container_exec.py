@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,12 +96,17 @@ class AfterReady:
         return self._head.decode("utf-8", "replace").strip()[:1000] or "it said nothing"
 
 
+_ERRORS = 2
+"""The stream of standard error in the engine's framing."""
+
+
 class Frames:
     """Decodes the engine's stream framing: 8 bytes of header, then that many of output."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: AfterReady) -> None:
         self._output = output
         self._header = bytearray()
+        self._stream = 0
         self._left = 0
 
     def add(self, chunk: bytes) -> None:
@@ -112,11 +117,14 @@ class Frames:
                 self._header += chunk[position : position + missing]
                 position += missing
                 if len(self._header) == _HEADER.size:
-                    self._left = _HEADER.unpack(self._header)[1]
+                    self._stream, self._left = _HEADER.unpack(self._header)
                     self._header.clear()
                 continue
             taken = chunk[position : position + self._left]
-            self._output(taken)
+            # `_RUN` writes all to standard output: the rest is noise of its own shell's start, and
+            # may come late.
+            if self._stream != _ERRORS or not self._output.ready:
+                self._output.add(taken)
             self._left -= len(taken)
             position += len(taken)
 
@@ -207,7 +215,7 @@ class ContainerExecs:
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
             with stream.connection:
                 output = AfterReady(kept)
-                frames = Frames(output.add)
+                frames = Frames(output)
                 frames.add(stream.early)
                 self._require_started(stream.connection, output, frames.add)
                 began = time.monotonic()
@@ -250,6 +258,7 @@ class ContainerExecs:
         poller.register(connection, select.POLLIN)
         while not output.ready:
             if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                self.kill()  # root's programs can see to it that each command waits as long
                 raise SandboxDead(f"the engine started no command within {START_TIMEOUT:g} s")
             chunk = _received(connection)
             if not chunk:
@@ -266,6 +275,7 @@ class ContainerExecs:
             if not state["Running"] and state["ExitCode"] is not None:
                 return int(state["ExitCode"])
         self.require_running()
+        self.kill()
         raise SandboxDead("the container engine does not say how a command ended")
 
     def running(self, exec_id: str) -> bool:
@@ -281,6 +291,11 @@ class ContainerExecs:
             if state["OOMKilled"]:
                 raise OutOfMemory(f"the container {name} was killed at its limit of memory")
             raise SandboxDead(f"the container {name} has ended (exit code {state['ExitCode']})")
+
+    def kill(self) -> None:
+        """End the container with all in it; one that has ended is fine."""
+        with suppress(*client_errors()):
+            self._api.kill(self._container)
 
     def _await_notice(self) -> None:
         """Give the engine a moment to notice the container's end; if so, raises SandboxDead."""

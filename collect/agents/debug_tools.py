@@ -25,7 +25,7 @@ from sandbox.debugger import (
     Launch,
 )
 from sandbox.debugger.records import CONTROL_ACTIONS
-from sandbox.debugger.rendering import CLOSED, render
+from sandbox.debugger.rendering import CLOSED, one_line, render
 
 TOOL_CALLS = {
     Action.START: "debug_start_session",
@@ -377,5 +377,5 @@ def placed(call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> Too
         return reply
     stop, frame = ran[-1], arguments_object(call.arguments).get("frame")
     seen = f", in frame #{frame} of its stack" if frame else ""
-    place = f"At {stop.file}:{stop.line} in {stop.function}{seen}"
+    place = one_line(f"At {stop.file}:{stop.line} in {stop.function}{seen}")
     return replace(reply, text=f"{place}:\n{reply.text}")

@@ -86,7 +86,8 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools)
-            return _invalid(f"There is no tool named {call.name!r}. The tools are: {known}.")
+            name = call.name[: MAX_PROBLEM // 10]
+            return _invalid(f"There is no tool named {name!r}. The tools are: {known}.")
         try:
             decoded = json.loads(call.arguments) if call.arguments.strip() else {}
             # No tool can take half a character.
@@ -109,8 +110,13 @@ class Toolbox:
             return ToolReply(f"Error: {error}", ToolOutcome.ERROR)
 
 
+MAX_PROBLEM = 2_000
+"""Characters that an error of a call has: it quotes names, which may be of any length."""
+
+
 def _invalid(text: str) -> ToolReply:
-    return ToolReply(f"Error: {text}", ToolOutcome.INVALID)
+    told = text if len(text) <= MAX_PROBLEM else f"{text[:MAX_PROBLEM]} ..."
+    return ToolReply(f"Error: {told}", ToolOutcome.INVALID)
 
 
 def _shown(schema: Any, wording: Mapping[str, str], compact: bool) -> Any:

@@ -59,6 +59,8 @@ SLOT_SECONDS = 1.0
 """Interval between checks for a stop while waiting for a slot; on a cluster each check calls a
 process.
 """
+MAX_TOLD = 20
+"""Kinds of refusals that are told; a server may invent a new one each time."""
 
 # The first request, which checks a server before work starts.
 QUESTION = Message(
@@ -246,7 +248,7 @@ class EndpointBackend:
                 wait = min(max(wait, FIRST_WAIT), LONGEST_WAIT)
             else:
                 kind = (answer.status, answer.code)
-                if kind not in self._told:
+                if kind not in self._told and len(self._told) < MAX_TOLD:
                     self._told.add(kind)
                     told = f"{self.name} ({self.where}): {said}; such requests are sent again"
                     logger.warning(f"{told} (retries)")
@@ -337,6 +339,9 @@ class EndpointBackend:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except sdk.APITimeoutError as error:
             raise TimeoutError from error
+        except BROKEN as error:
+            # An earlier reply, which is sent back as it came, is nested too deeply or has a NaN.
+            return Refusal(None, f"the conversation can't be sent: {error}", INVALID)
         except (RedirectRefused, UnreadableReply, sdk.APIConnectionError) as error:
             cause = error.__cause__
             if isinstance(cause, TimeoutError):

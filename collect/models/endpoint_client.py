@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -120,6 +121,8 @@ class Api(ABC, Generic[Config]):
                 # A proxy from the environment can't reach servers on this machine.
                 trust_env=not is_loopback(urlsplit(address).hostname or ""),
                 headers={"Accept-Encoding": "identity"},
+                # Kept cookies would make each request longer.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 event_hooks={
                     "request": [set_deadline],
                     "response": [
@@ -188,8 +191,12 @@ class RedirectRefused(Exception):
 def _refuse_other_server(response: Any) -> None:
     """Raise RedirectRefused if the request, with prompts and code, would go to another server."""
     if response.has_redirect_location:
-        asked = response.request.url
-        there = asked.join(response.headers["location"])
+        asked, location = response.request.url, response.headers["location"]
+        try:
+            there = asked.join(location)
+        except Exception as error:  # two versions of httpx have a class of their own
+            response.stream.close()
+            raise UnreadableReply(f"it sends requests on to no address: {error}") from error
         servers = [f"{url.scheme}://{url.netloc.decode()}" for url in (asked, there)]
         if servers[0] != servers[1]:
             response.stream.close()
@@ -344,7 +351,7 @@ def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
         retry_after = float(headers.get("retry-after", ""))
     except ValueError:  # there is none, or a date
         retry_after = 0.0
-    return Refusal(status, bounded(str(message)), str(code), max(0.0, retry_after))
+    return Refusal(status, bounded(str(message)), bounded(str(code)), max(0.0, retry_after))
 
 
 def bounded(text: str) -> str:

@@ -38,6 +38,8 @@ REPEATS = 3
 THREADS = "Threads, each innermost frame first:"
 ABSENT = re.compile(r"NameError: name '\w+' is not defined$|no variable, field or class is named ")
 """The error of an expression with a name that the frame does not have."""
+LINE_BREAKS = {ord(each): repr(each)[1:-1] for each in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
+"""What ends a line for some reader, and how it is shown in a name."""
 HEADINGS = {
     Action.RUN_CODE: ("", CODE_RAN),
     Action.LOCALS: ("Local variables:", "No local variable has a value here."),
@@ -78,7 +80,7 @@ def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
         *_frames(event.frames),
         *_threads(event),
         *_breakpoints(event),
-        *(f"Note: {note}" for note in event.notes),
+        *(f"Note: {_indented(note)}" for note in event.notes),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -108,7 +110,7 @@ def render_snapshot(snapshot: Snapshot) -> str:
     for number, frame in enumerate(reversed(snapshot.frames), 1):
         paused = " (paused here)" if frame.index == 0 else ""
         place = f"{frame.function} at {frame.file}:{frame.line}"
-        lines.append(f"[{number}] {place} | {frame.source}{paused}")
+        lines.append(one_line(f"[{number}] {place} | {frame.source}{paused}"))
     if snapshot.breakpoints:
         lines.append("Active breakpoints:")
     return "\n".join([*lines, *(_breakpoint(point) for point in snapshot.breakpoints)])
@@ -118,7 +120,7 @@ def _headline(event: DebugEvent) -> str:
     if _only_printed(event):
         return ""
     if event.stop_reason is StopReason.KILLED:
-        return f"Killed: {event.error}"
+        return f"Killed: {_indented(event.error or '')}"
     if event.stop_reason is StopReason.EXITED:
         crashed = f": {event.error}" if event.error_kind is ErrorKind.CRASHED else ""
         return f"Program ended with exit code {event.exit_code}{crashed}"
@@ -126,9 +128,11 @@ def _headline(event: DebugEvent) -> str:
         known = event.file is not None
         place = f"{event.file}:{event.line} in {event.function}" if known else "no program frame"
         thread = f", in thread {event.thread}" if event.thread else ""
-        return f"Paused at {place} ({_reason(event)}{thread})"
+        return one_line(f"Paused at {place} ({_reason(event)}{thread})")
     if event.error_kind is not None:
-        return f"Error ({event.error_kind}): {event.error}"
+        error = event.error or ""
+        told = error if event.error_kind in LAUNCH_ERRORS else _indented(error)
+        return f"Error ({event.error_kind}): {told}"
     found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
     if event.action is Action.SET_BREAKPOINT:
         found = "Breakpoint set:"
@@ -175,10 +179,10 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
         yield "The debugger now allows: " + ", ".join(allowed)
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
-        yield f"Exception: {event.exception.type}{message}"
+        yield f"Exception: {one_line(event.exception.type)}{message}"
     if event.return_value is not None:
         value = event.return_value
-        yield f"Returned from {value.name}: {_indented(value.text)}{_remarks(value)}"
+        yield f"Returned from {one_line(value.name)}: {_indented(value.text)}{_remarks(value)}"
     if event.output and _only_printed(event):
         yield event.output.rstrip("\n")
     elif event.output:
@@ -204,7 +208,7 @@ def _values(event: DebugEvent) -> Iterable[str]:
             missing.append(value.name)
             continue
         asked = event.action not in (Action.LOCALS, Action.FIELDS)
-        name = _short(value.name) if asked else value.name
+        name = _short(value.name) if asked else one_line(value.name)
         equals = ":" if value.failed else " ="
         yield f"{name}{equals} {_indented(value.text)}{_remarks(value)}"
     if missing:
@@ -217,7 +221,7 @@ def _collected(event: DebugEvent) -> Iterable[str]:
     if event.action is not Action.COLLECT or event.stop_reason is None:
         return
     hits = event.collected
-    places = dict.fromkeys(f"{hit.file}:{hit.line} in {hit.function}" for hit in hits)
+    places = dict.fromkeys(one_line(f"{hit.file}:{hit.line} in {hit.function}") for hit in hits)
     functions = {hit.function for hit in hits}
     if not hits:
         stopped = event.stop_reason is StopReason.BREAKPOINT
@@ -233,7 +237,7 @@ def _collected(event: DebugEvent) -> Iterable[str]:
     told = set[Value]()
     for hit in hits:
         function = f" in {hit.function}" if len(functions) > 1 else ""
-        place = [] if one else [f"{hit.file}:{hit.line}{function}"]
+        place = [] if one else [one_line(f"{hit.file}:{hit.line}{function}")]
         yield " | ".join([str(hit.number), *place, *(_cell(value, told) for value in hit.values)])
         told.update(value for value in hit.values if value.failed)
 
@@ -255,7 +259,7 @@ def _short(expression: str) -> str:
 def _remarks(value: Value) -> str:
     """`  (str, cut)`; leaves out a type that the debugger does not know."""
     remarks = [value.type] * bool(value.type) + ["cut"] * value.truncated
-    return f"  ({', '.join(remarks)})" if remarks else ""
+    return one_line(f"  ({', '.join(remarks)})") if remarks else ""
 
 
 def _frames(frames: Iterable[Frame]) -> Iterable[str]:
@@ -263,7 +267,7 @@ def _frames(frames: Iterable[Frame]) -> Iterable[str]:
         same = list(run)
         for frame in same if len(same) <= REPEATS else same[:1]:
             source = f" | {frame.source}" if frame.source else ""
-            yield f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
+            yield one_line(f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}")
         if len(same) > REPEATS:
             last = same[-1].index
             yield f"{INDENT}... the same frame {len(same) - 1} more times, up to #{last}"
@@ -273,7 +277,7 @@ def _threads(event: DebugEvent) -> Iterable[str]:
     for thread in event.threads:
         current = ", stopped here" if thread.current else ""
         doing = f" ({thread.doing})" if thread.doing else ""
-        yield f"Thread {thread.name}{doing}{current}"
+        yield one_line(f"Thread {thread.name}{doing}{current}")
         yield from _frames(thread.frames)
     if event.next_start is not None:
         yield f"Note: there is more; ask again with start={event.next_start}"
@@ -304,7 +308,12 @@ def _breakpoint(point: Breakpoint) -> str:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
     kind = f"{function}{condition}{temporary}{pending}{watch}"
-    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} times"
+    return one_line(f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} times")
+
+
+def one_line(text: str) -> str:
+    """Text with names that the program chose, on one line: no name can look like another line."""
+    return text.translate(LINE_BREAKS)
 
 
 def _indented(text: str) -> str:

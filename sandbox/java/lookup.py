@@ -130,7 +130,9 @@ MAX_CANDIDATES = 20
 SEARCH_TIMEOUT = 30.0
 TEST_CASES = ("TestCase", "junit.framework.TestCase")
 
-_SEARCH = 'find . -name "*.java" ! -path "*/target/*" -exec grep -lE -e "$1" {} + | head -n "$2"'
+_SEARCH = """
+find . -name "*.java" -type f ! -path "*/target/*" -exec grep -lE -e "$1" {} + | head -n "$2"
+"""
 
 
 class Sources:

@@ -415,6 +415,32 @@ def test_image_may_name_its_user(image_of_root: str) -> None:
         assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
 
 
+def test_a_container_in_which_no_command_starts_any_more_is_ended(
+    image_of_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine waits for someone to write into the file that it reads the users from."""
+    monkeypatch.setattr("sandbox.container_exec.START_TIMEOUT", 3.0)
+    with ContainerSandbox(SandboxConfig(backend="docker"), image_of_root) as box:
+        box.run(Command(["sh", "-c", "rm /etc/passwd && mkfifo /etc/passwd"]))
+        with pytest.raises(SandboxDead):
+            box.run(Command(["true"]))
+        began = time.monotonic()
+        for use in (box.run, box.spawn):
+            with pytest.raises(SandboxDead):
+                use(Command(["true"]))
+        assert time.monotonic() - began < 3
+
+
+def test_noise_of_every_program_is_in_no_file(image_of_root: str) -> None:
+    with ContainerSandbox(SandboxConfig(backend="docker"), image_of_root) as box:
+        box.write_files({"a": b"1\n", "b/c": b"2\n"})
+        noisy = box.run(Command(["sh", "-c", "echo /none.so >/etc/ld.so.preload; cat a"]))
+        assert "cannot be preloaded" in noisy.output
+        for _ in range(5):
+            assert box.read_file("a") == b"1\n"
+            assert box.read_tree() == {"a": b"1\n", "b/c": b"2\n"}
+
+
 ENDS_ALL = "sleep 1022 & kill -9 -1; kill -15 1; kill -9 1; kill -9 -1"
 
 

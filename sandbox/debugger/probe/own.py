@@ -42,7 +42,9 @@ monotonic = time.monotonic
 
 
 def read_file(path: str) -> bytes:
-    """All bytes of a file. Raises OSError."""
+    """All bytes of a file. Raises OSError, also for a pipe or a device, which may have no end."""
+    if not isfile(path):
+        raise OSError(f"{path} is no regular file")
     with open_file(path, "rb") as file:
         return file.read()
 

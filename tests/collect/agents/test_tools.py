@@ -63,6 +63,15 @@ def test_malformed_calls_are_answered(arguments: str, name: str, told: str) -> N
     assert told in reply.text
 
 
+@pytest.mark.parametrize("arguments", ["{}", '{"%s": 1}' % ("x" * 100_000)])
+def test_an_error_quotes_no_long_name(arguments: str) -> None:
+    for name in ("repeat", "y" * 100_000):
+        reply = call(arguments, name)
+        assert reply.outcome is ToolOutcome.INVALID
+        assert len(reply.text) < 3_000
+    assert reply.text.endswith("The tools are: repeat.")
+
+
 def test_a_bad_path_is_an_error_of_the_call() -> None:
     assert call('{"text": ""}') == ToolReply("Error: there is nothing to say", ToolOutcome.ERROR)
 

@@ -37,6 +37,7 @@ class ChatServer:
         """0: a free port."""
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.cookies: list[str | None] = []
         self.after_a_call: Answer | None = None
         """Answers requests that end with what a tool said, in place of the queued answers."""
         self.most_at_once = 0
@@ -117,6 +118,7 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            server.cookies.append(self.headers["Cookie"])
             answer = server.handle(json.loads(body), self.headers["Authorization"])
             if answer.drop:
                 self.close_connection = True

@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -22,7 +23,7 @@ import pytest
 from collect.errors import EndpointDown, EndpointFailure, InvalidReply
 from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
-from collect.models.config import OpenAIConfig, Prices, Retries
+from collect.models.config import AnthropicConfig, OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
 from collect.store.messages import Message
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
@@ -133,6 +134,58 @@ def test_any_refusal_can_be_read(server: ChatServer, answer: Answer, status: int
     server.will_answer(replace(answer, status=status))
     with pytest.raises(EndpointFailure):
         ask(server)
+
+
+def test_refusals_and_cookies_without_end_are_not_kept(
+    server: ChatServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, cookie = "x" * 100_000, "y" * 10_000
+    server.will_answer(
+        *(error(500, "odd", code=f"{code}{n}" if n % 2 else f"{n}{code}") for n in range(100)),
+        replace(reply("Hello."), headers={"Set-Cookie": f"a={cookie}"}),
+    )
+    retries = Retries(max_retries=100, backoff_base=0.001, backoff_max=0.001, outage_wait=0)
+    settings = {"base_url": server.url, "api_key_env": None, "retries": retries}
+    config = OpenAIConfig.model_validate({"backend": "openai", "model": "large", **settings})
+    endpoint = EndpointBackend("main", config, Budget(None), threading.Event())
+    for _ in range(2):
+        endpoint.open(context()).complete([Message("user", "Hello?")], [], Sampling())
+    assert 1 < len(caplog.records) <= 30
+    assert sum(len(str(kept)) for kept in endpoint._told) < 30_000
+    assert server.cookies[-2:] == [None, None]
+
+
+def test_a_redirect_to_no_address_is_an_invalid_reply(server: ChatServer) -> None:
+    server.will_answer(Answer(307, "", {"Location": "http://\x01"}))
+    with pytest.raises(InvalidReply, match="to no address"):
+        ask(server)
+
+
+def test_what_can_not_be_sent_back_is_an_invalid_reply(server: ChatServer) -> None:
+    thought = '{"type": "thinking", "thinking": "x", "signature": %s}'
+    # Each is read in a thread with fewer frames than it is sent with.
+    deep = [f"{'[' * n}{']' * n}" for n in range(940, 1000, 4)]
+    said = [_sent_back(server, thought % odd) for odd in ("NaN", "1e999", *deep)]
+    assert said[:2] == [True, True]
+    if sys.version_info < (3, 12):
+        assert set(said[2:]) == {False, True}
+
+
+def _sent_back(server: ChatServer, thought: str) -> bool:
+    """Whether it is told that a conversation with this block can't be sent."""
+    endpoint = EndpointBackend(
+        "main",
+        AnthropicConfig(
+            backend="anthropic", model="large", base_url=server.url, api_key_env=None, retries=ONCE
+        ),
+        Budget(None),
+        threading.Event(),
+    )
+    said = Message("assistant", "", provider_items=f'{{"anthropic": [{thought}]}}')
+    conversation = [Message("user", "?"), said]
+    with ThreadPoolExecutor(1) as pool, pytest.raises(InvalidReply) as raised:
+        pool.submit(endpoint.open(context()).complete, conversation, [], Sampling()).result()
+    return "can't be sent" in str(raised.value)
 
 
 def test_deep_nesting_in_texts_is_text(server: ChatServer) -> None:

@@ -451,3 +451,19 @@ def test_breakpoints_that_no_compiler_takes_are_refused(some_bench: Workbench, e
         event = bench.debugger.set_breakpoint(request)
         assert event.error_kind is ErrorKind.BAD_REQUEST, (str(request)[:80], event)
     assert bench.debugger.restart().line == 2
+
+
+def test_a_pipe_in_the_place_of_a_source_is_not_read(some_bench: Workbench) -> None:
+    some_bench.write({"other.py": "def go():\n    return 1\n"})
+    some_bench.script(
+        """
+        import os, other
+        for name in ("program.py", "other.py"):
+            os.unlink(name)
+            os.mkfifo(name)
+        other.go()  # @here
+        """,
+        "here",
+    )
+    event = some_bench.debugger.control(Action.STEP_INTO)
+    assert (event.stop_reason, event.function) == (StopReason.STEP, "go"), event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -202,3 +203,32 @@ def test_no_agent_is_loaded_into_the_debugger(java_bench: JavaBench) -> None:
     java_bench.write({"Program.java": AGENT})
     java_bench.start(java_bench.at("here"))
     assert java_bench.text_of("attached").startswith('"refused')
+
+
+PIPES = """
+    public class Program {
+        public static void main(String[] args) throws Exception {
+            String[] pipes = {"sh", "-c", "rm *.java && mkfifo Program.java Other.java"};
+            new ProcessBuilder(pipes).start().waitFor();
+            Other.go(); // @here
+        }
+    }
+    """
+OTHER = """
+    public class Other {
+        static void go() {
+            System.out.println("gone");
+        }
+    }
+    """
+
+
+def test_a_pipe_in_the_place_of_a_source_is_not_read(java_bench: JavaBench) -> None:
+    java_bench.write({"Program.java": PIPES, "Other.java": OTHER})
+    java_bench.start(java_bench.at("here"))
+    began = time.monotonic()
+    debugger = java_bench.debugger
+    assert debugger.control(Action.STEP_INTO).stop_reason is StopReason.STEP
+    assert debugger.set_breakpoint(java_bench.at("here")).error_kind is not ErrorKind.UNRESPONSIVE
+    assert debugger.restart().error_kind is ErrorKind.NO_SUCH_TEST
+    assert time.monotonic() - began < 15

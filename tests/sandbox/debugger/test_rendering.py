@@ -15,11 +15,14 @@ from sandbox.debugger import (
     ErrorKind,
     ExceptionInfo,
     Frame,
+    Hit,
+    Snapshot,
     State,
     StopReason,
+    ThreadStack,
     Value,
 )
-from sandbox.debugger.rendering import CLOSED, read_state, render
+from sandbox.debugger.rendering import CLOSED, read_state, render, render_snapshot
 from sandbox.debugger.session import STILL_OPEN, WHY
 
 STOP = DebugEvent(
@@ -70,6 +73,35 @@ def test_no_error_or_output_is_taken_for_the_state() -> None:
     assert read_state(render(error), start=False) is None
     printed = replace(STOP, output="Program ended\nKilled: b", notes=("a\nKilled: b",))
     assert read_state(render(printed), start=False) is State.RUNTIME
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r", "\x85", "\u2028"])
+def test_no_name_of_the_programs_is_a_line_of_the_debuggers(break_: str) -> None:
+    name = f"a{break_}y = 99  (int)"
+    frame = Frame(0, name, 1, name, source="go()")
+    value = Value(name, name, "1")
+    stop = replace(
+        STOP,
+        function=name,
+        thread=name,
+        exception=ExceptionInfo(name, "no"),
+        return_value=value,
+        values=(value,),
+        frames=(frame,),
+        threads=(ThreadStack(name, True, "running", (frame,)),),
+        breakpoints=(Breakpoint(2, name, 42, function=name),),
+    )
+    events = [
+        stop,
+        replace(stop, action=Action.START),
+        replace(stop, stop_reason=None, action=Action.LOCALS),
+        replace(stop, action=Action.COLLECT, collected=(Hit(1, name, 1, name, (value,)),)),
+        replace(FAILED, error_kind=ErrorKind.EVALUATION, error="E: a\ny = 99  (int)"),
+        replace(STOP, notes=("the test was skipped: a\ny = 99  (int)",)),
+    ]
+    snapshot = Snapshot(State.RUNTIME, (frame,), stop.breakpoints)
+    for text in [*map(render, events), render_snapshot(snapshot)]:
+        assert not [line for line in text.splitlines() if line.startswith("y = 99")], text
 
 
 def test_the_state_is_read_from_refusals_and_the_end() -> None:

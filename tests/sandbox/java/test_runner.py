@@ -148,3 +148,27 @@ def test_single_tests_and_a_test_that_ends_the_program(lay_out: Lay) -> None:
     assert code == 0, "what the test gave System.exit"
     code, lines, _ = run_tests(box, "Three#testOne")
     assert (code, len(statuses(lines))) == (0, 1)
+
+
+def test_a_parameter_that_fails_to_tell_what_it_is_or_tells_too_much(lay_out: Lay) -> None:
+    program = """\
+        import org.testng.Assert;
+        import org.testng.annotations.*;
+
+        public class Odd {
+            static class Silent { public String toString() { throw new RuntimeException(); } }
+            static class Loud {
+                public String toString() { return new String(new char[1_000_000]); }
+            }
+            @DataProvider public Object[][] all() {
+                return new Object[][] {{new Silent()}, {new Loud()}};
+            }
+            @Test(dataProvider = "all") public void passes(Object given) {}
+            @Test(dataProvider = "all") public void fails(Object given) { Assert.fail(); }
+        }
+        """
+    box = lay_out({"Odd.java": program}, java={"class_path": CLASS_PATH})
+    _, lines, _ = run_tests(box, "Odd")
+    told = sorted((line["test"], line["status"]) for line in lines if line["status"] != "finished")
+    assert told == [("Odd#fails", "failed")] * 2 + [("Odd#passes", "passed")] * 2
+    assert max(map(len, map(str, lines))) < 200_000

@@ -123,14 +123,17 @@ final class Report {
             String test, String invocation, String status, String message, Double seconds) {
         Fields fields = new Fields().with("test", test);
         if (invocation != null) {
-            fields.put("invocation", invocation);
+            fields.put("invocation", bounded(invocation));
         }
         fields.put("status", status);
         if (message != null) {
-            boolean whole = message.length() <= MAX_MESSAGE;
-            fields.put("message", whole ? message : message.substring(0, MAX_MESSAGE) + "...");
+            fields.put("message", bounded(message));
         }
         return (seconds == null ? fields : fields.with("seconds", seconds)).toString();
+    }
+
+    private static String bounded(String text) {
+        return text.length() <= MAX_MESSAGE ? text : text.substring(0, MAX_MESSAGE) + "...";
     }
 
     private static String trace(Throwable error) {

@@ -97,8 +97,15 @@ final class TestNgFramework extends Framework {
     private static String invocation(Object result) throws Exception {
         Object[] parameters =
                 (Object[]) get(result, "org.testng.ITestResult", "getParameters");
-        return parameters == null || parameters.length == 0
-                ? null : java.util.Arrays.toString(parameters);
+        if (parameters == null || parameters.length == 0) {
+            return null;
+        }
+        try {
+            return java.util.Arrays.toString(parameters);
+        } catch (Throwable broken) {
+            // A parameter of the program may fail to tell what it is; its test may pass.
+            return "[...]";
+        }
     }
 
     private static Class<?> type(String name) throws ClassNotFoundException {

@@ -66,8 +66,12 @@ public final class Sources {
     }
 
     private static String[] read(String path) {
+        File file = new File(path);
+        if (!file.isFile()) {
+            return new String[0]; // a pipe or a device, which may have no end
+        }
         try {
-            byte[] data = Files.readAllBytes(new File(path).toPath());
+            byte[] data = Files.readAllBytes(file.toPath());
             String text = new String(data, StandardCharsets.UTF_8);
             String[] lines = text.split("\r?\n", -1);
             // The end of the last line begins no other.
