@@ -39,10 +39,14 @@ from collect.store.records import (
 )
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
-from sandbox.debugger.session import NOT_SET
+from sandbox.debugger.session import LAUNCH_ERRORS, NOT_SET
 
 WORK = {Bash.name, EditFile.name, StartSession.name, "debug_subagent"}
 """Tools without which a main agent can't have done its work."""
+
+
+class SessionNotStarted(Exception):
+    """No debug session can be started on the test of a question: nobody was asked."""
 
 
 def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
@@ -173,16 +177,25 @@ class DebugSubagent:
 
 
 def run_subagent(
-    context: RolloutContext, arguments: DebugSubagentArguments, call_id: str | None = None
+    context: RolloutContext,
+    arguments: DebugSubagentArguments,
+    call_id: str | None = None,
+    must_start: bool = False,
 ) -> ConversationLog:
     """Let the Debug Subagent investigate one question and return its conversation.
 
-    `call_id` is the main agent's call; None if there is no main agent. Raises RolloutError,
+    `call_id` is the main agent's call; None if there is no main agent. `must_start`: if the session
+    that it is given does not start, it is not asked. Raises SessionNotStarted then, RolloutError,
     RolloutStopped, SandboxError.
     """
     config, words = context.config, context.wording
     with context.debugger() as debugger:
         toolbox = subagent_toolbox(debugger, context.sandbox, config, words, arguments.test)
+        is_given = config.start_session == "auto"
+        start = start_session(toolbox, arguments) if is_given else None
+        event = None if start is None else start.event
+        if must_start and event is not None and event.error_kind in LAUNCH_ERRORS:
+            raise SessionNotStarted(event.error)
         reminder = answer_prompt("reminder", config)
         spec = AgentSpec(
             subagent_prompt(words, config),
@@ -194,13 +207,9 @@ def run_subagent(
             max_repeats=config.sub_max_repeats,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)
-        started = None
-        if config.start_session == "auto":
-            reply = start_session(toolbox, arguments)
-            started = reply.text
-            if reply.event is not None:
-                agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
-        agent.run(subagent_task(arguments, started))
+        if event is not None:
+            agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, event))
+        agent.run(subagent_task(arguments, None if start is None else start.text))
     role_model, last = context.role_models[Role.DEBUG_SUBAGENT], agent.log.rows[-1]
     if role_model.must_be_true and (last.player is None or last.player != role_model.student):
         _confirm(context, agent.log, arguments.test)

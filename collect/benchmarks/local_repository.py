@@ -46,6 +46,7 @@ from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
+from sandbox.languages.python.commands import RUNNERS
 from sandbox.languages.python.own_environment import OwnEnvironment, find_own_environment
 from sandbox.languages.python.pytest_options import (
     ADDOPTS,
@@ -54,7 +55,7 @@ from sandbox.languages.python.pytest_options import (
     read_project_options,
     read_words,
 )
-from sandbox.languages.python.targets import RUNNERS, command_words
+from sandbox.languages.python.targets import split_command
 
 logger = logging.getLogger(__name__)
 SHOWN_OUTPUT = 1500
@@ -198,10 +199,9 @@ def choose_suite(
             "run"
         )
     try:
-        words = command_words(command)
-        if words[:1] == ["-m"]:
-            words = words[1:]
-        if not words or words[0] not in RUNNERS:
+        split = split_command(command)
+        words = split.words[1:] if split.words[:1] == ("-m",) else split.words
+        if split.variables or not words or words[0] not in RUNNERS:
             raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
         if java:
             raise ValueError(

@@ -8,6 +8,7 @@ import posixpath
 import re
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +25,7 @@ from collect.benchmarks.projects.project import without_outputs
 from collect.benchmarks.pytest_run import collect_tests
 from collect.benchmarks.workspace import own_modules, read_folder, read_regular
 from collect.code.source import find_test, read_source
+from collect.code.syntax import FunctionRange
 from collect.errors import ConfigError, the_nearest
 from collect.live.environment import EnvironmentArguments
 from collect.live.workspace import LiveWorkspace
@@ -44,6 +46,7 @@ TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w
 MAKES_TESTS = (b"setattr(", b"type(", b"globals()", b"locals()", b"load_tests", b"metaclass")
 """What files contain whose tests are made by a program."""
 SPELLED_ALIKE = 0.8
+LINE = re.compile(r"(?P<path>[^:]+\.py):(?P<line>\d{1,9})")
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -134,6 +137,8 @@ class LiveRepository:
         `earlier` are files that had it."""
         if self.language == "java":
             return self._name_not_there(files, test)
+        if (line := LINE.fullmatch(test)) is not None and line["path"] in files:
+            return _in_no_test(files, line["path"], int(line["line"]))
         try:
             target = parse_target(test)
         except TargetError as error:
@@ -145,12 +150,25 @@ class LiveRepository:
         refusals = (self._name_not_there(files, name, earlier) for name in places)
         return next(filter(None, refusals), None)
 
+    def places(self, test: str) -> tuple[str, ...]:
+        """The files, folders and tests that a command names to pytest; of another test itself."""
+        with suppress(TargetError):
+            target = parse_target(test)
+            if self.language == "python" and target.kind == "pytest":
+                return target.names
+        return (test,)
+
     def not_decided_by(self, files: Mapping[str, bytes], test: str) -> str | None:
         """Why no verdict can rest on a test; None if one can."""
         refused = self.not_there(files, test)
-        if refused is None and self.language == "python" and parse_target(test).kind != "pytest":
-            return f"{test} is not run by pytest, and pytest decides; give a node id or a file"
-        return refused
+        if refused is not None or self.language != "python":
+            return refused
+        target = parse_target(test)
+        if target.kind != "pytest":
+            return f"`{test}` is not run by pytest, and pytest decides; give a node id or a file"
+        if target.variables:
+            return f"`{test}` sets variables: give them as `variables`, and leave them out here"
+        return None
 
     def _name_not_there(
         self, files: Mapping[str, bytes], test: str, earlier: Mapping[str, bytes] | None = None
@@ -161,7 +179,7 @@ class LiveRepository:
             where = re.split("::|#", test)[0]
             same_kind = [each for each in files if each.endswith((".py", ".java"))]
             return (
-                f"there is no test {test}: {where} is no {self._unit} of this repository"
+                f"there is no test `{test}`: {where} is no {self._unit} of this repository"
                 f"{_of_that_name(files, test) or the_nearest(where, same_kind)}; name a test like "
                 f"{example}"
             )
@@ -211,6 +229,10 @@ class LiveRepository:
         if self.language == "java":
             return self.inside(test)
         files = self.files()
+        line = LINE.fullmatch(self.inside(test))
+        if line is not None and line["path"] in files:
+            at = _test_at(files, line["path"], int(line["line"]))
+            return at or line[0]
         named = in_repository(test, files, str(self.folder))
         parts = named.split(".")
         if not all(map(str.isidentifier, parts)):
@@ -248,10 +270,10 @@ class LiveRepository:
         """The ids of a parametrised test that is named with a wrong case; empty for others. Raises
         SandboxError."""
         name, chosen, _ = test.partition("[")
-        path = name.partition("::")[0]
-        if self.language != "python" or not chosen or b"parametrize" not in files.get(path, b""):
+        data = files.get(name.partition("::")[0], b"")
+        if self.language != "python" or not chosen or b"parametrize" not in data:
             return ""
-        tests = collect_tests(sandbox, [path], [], self.benchmark.test_timeout)
+        tests = collect_tests(sandbox, [name], [], self.benchmark.test_timeout)
         ids = [each for each in tests if each.startswith(f"{name}[")]
         if not ids or test in ids:
             return ""
@@ -271,6 +293,28 @@ class LiveRepository:
         return tuple(found)
 
 
+def _test_at(files: Mapping[str, bytes], path: str, line: int) -> str | None:
+    """The node id of the test that holds a line; None if none does."""
+    around = [each for each in _tests_of(files, path) if each.first <= line <= each.last]
+    return _node_id(path, around[0]) if around else None
+
+
+def _in_no_test(files: Mapping[str, bytes], path: str, line: int) -> str:
+    nearest = min(_tests_of(files, path), key=lambda each: abs(each.line - line), default=None)
+    near = "" if nearest is None else f"; the nearest is {_node_id(path, nearest)}"
+    return f"line {line} of {path} is in no test{near}"
+
+
+def _tests_of(files: Mapping[str, bytes], path: str) -> list[FunctionRange]:
+    """The tests of a file; functions inside one come after it."""
+    functions = read_source(path, files[path]).functions
+    return [each for each in functions if each.name.rpartition(".")[2].startswith("test")]
+
+
+def _node_id(path: str, function: FunctionRange) -> str:
+    return f"{path}::{function.name.replace('.', '::')}"
+
+
 def _of_that_name(files: Mapping[str, bytes], test: str) -> str:
     """`; the name is that of tests/test_a.py::test_x`; empty if no test of pytest's has it."""
     found = _tests_with_name(files, re.split(r"::|[.#]", test.partition("[")[0])[-1])
@@ -279,7 +323,7 @@ def _of_that_name(files: Mapping[str, bytes], test: str) -> str:
 
 def _tests_with_name(files: Mapping[str, bytes], name: str) -> list[str]:
     return [
-        f"{path}::{each.name.replace('.', '::')}"
+        _node_id(path, each)
         for path, data in files.items()
         if is_test_file(path) and re.search(rb"def " + re.escape(name.encode()) + rb"\b", data)
         for each in read_source(path, data).functions

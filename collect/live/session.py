@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, cast
 
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.debug2fix import DebugSubagent, instructions_of, run_subagent
+from collect.agents.debug2fix import (
+    DebugSubagent,
+    SessionNotStarted,
+    instructions_of,
+    run_subagent,
+)
 from collect.agents.debug_tools import Control, StartSession, debug_tools
 from collect.agents.file_tools import EditGate
 from collect.agents.prompts import wording
@@ -340,7 +345,7 @@ class LiveSession:
         """Start a session on the files as they are now. One that is open ends once the other has
         found its test."""
         repository, earlier, test = self._place.repository, self._open, call.text("test")
-        goes_on = "" if earlier is None else f"\n\nThe session on {earlier.test} goes on."
+        goes_on = "" if earlier is None else f"\n\nThe session on `{earlier.test}` goes on."
         files = repository.files()
         unknown = repository.not_there(files, test) if test else None
         if unknown is not None:
@@ -348,7 +353,7 @@ class LiveSession:
         instance = self._now(files)
         with ExitStack() as undo:
             # pytest's settings may depend on the folder of the test.
-            asked = replace(instance, fail_to_pass=(test,))
+            asked = replace(instance, fail_to_pass=repository.places(test))
             workspace = self._take(asked, ongoing)
             undo.callback(self._keep, workspace, ongoing)
             debugger = open_debugger(instance.language, workspace.sandbox, self._limits)
@@ -369,7 +374,7 @@ class LiveSession:
         if earlier is not None:
             earlier.debugger.close()
             self._keep(earlier.workspace)
-            text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
+            text += f"\n\nThe earlier debug session, on `{earlier.test}`, was ended."
         return replace(reply, text=text)
 
     def _notes(self, asked: Instance) -> str:
@@ -462,11 +467,12 @@ class LiveSession:
         refused = repository.not_there(files, arguments.test)
         if refused is not None:
             return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)
-        ongoing.report(0, config.sub_max_steps, f"starts {arguments.test} under the debugger")
+        ongoing.report(0, config.sub_max_steps, f"starts `{arguments.test}` under the debugger")
         instance, player = self._now(files), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
-        workspace = self._take(replace(instance, fail_to_pass=(arguments.test,)), ongoing)
+        asked = replace(instance, fail_to_pass=repository.places(arguments.test))
+        workspace = self._take(asked, ongoing)
         try:
             context = RolloutContext(
                 instance=instance,
@@ -478,19 +484,22 @@ class LiveSession:
                 stop=ongoing.stop,
                 logs=logs,
             )
-            log = run_subagent(context, arguments, call_id)
-            cases = repository.cases(workspace.sandbox, files, arguments.test)
+            log = run_subagent(context, arguments, call_id, must_start=True)
+        except SessionNotStarted as failure:
+            hint = repository.import_hint(str(failure), instance.environment)
+            hint += repository.cases(workspace.sandbox, files, arguments.test)
+            return ToolReply(f"Error: {failure}{hint}", ToolOutcome.ERROR)
         except SandboxError:
             if ongoing.stop.is_set():
                 raise RolloutStopped("the call was ended") from None
             raise
         finally:
             self._keep(workspace, ongoing)
-        return self._answered(log, instance, cases)
+        return self._answered(log, instance)
 
-    def _answered(self, log: ConversationLog, instance: Instance, cases: str) -> ToolReply:
+    def _answered(self, log: ConversationLog, instance: Instance) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")
-        notes = self._place.repository.import_hint(seen, instance.environment) + cases
+        notes = self._place.repository.import_hint(seen, instance.environment)
         if changed := self._place.repository.changed_since(instance.files):
             notes += (
                 f"\n\n{first_of(changed)} changed meanwhile: the answer is about the files before."

@@ -7,6 +7,7 @@ import importlib.util
 import marshal
 import zlib
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -117,13 +118,13 @@ class PythonLauncher:
 
     def check(self, sandbox: Sandbox, launch: Launch, require_file: Callable[[str], None]) -> None:
         target = _target(launch)
-        file = target.names[0].partition("::")[0]
+        file = target.names[0].partition("::")[0] if target.names else ""
         if target.kind in ("script", "pytest") and file.endswith(".py"):
             require_file(file)
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         target = _target(launch)
-        return {"kind": target.kind, "names": [*target.names, *target.options]}
+        return asdict(target)
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         # Isolated: no file of the workspace, the home or the installed packages runs in it.

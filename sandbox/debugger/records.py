@@ -224,8 +224,9 @@ class Launch:
     """A program to debug, with its first breakpoints."""
 
     test: str
-    """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), or a script with
-    arguments. Java: a test (`pkg.Class#method` or `pkg.Class`), or a main class with arguments."""
+    """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), a script with
+    arguments, or the command that runs one of these. Java: a test (`pkg.Class#method` or
+    `pkg.Class`), or a main class with arguments."""
     breakpoints: tuple[BreakpointRequest, ...] = ()
     stop_at_entry: bool = True
     """Stop at the first line of the test function, or of the script."""

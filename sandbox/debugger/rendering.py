@@ -293,12 +293,13 @@ def _breakpoints(event: DebugEvent) -> Iterable[str]:
     if event.action is Action.SET_BREAKPOINT:
         points = points[-1:]  # the one that was set; the others have been told before
     lines = [_breakpoint(point) for point in points]
-    heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []
-    return heading + lines
+    # If it neither stopped nor failed, that is its first line.
+    has_heading = event.stop_reason is None and event.error_kind is None
+    return lines if has_heading or not lines else ["Breakpoints:", *lines]
 
 
 def _breakpoint(point: Breakpoint) -> str:
-    """`2: shop/cart.py:42 in Cart.total if total > 3, temporary, hit 1 times`."""
+    """`2: shop/cart.py:42 in Cart.total if total > 3, temporary, hit 1 time`."""
     function = f" in {point.function}" if point.function else ""
     condition = f" if {point.condition}" if point.condition else ""
     temporary = ", temporary" if point.temporary else ""
@@ -308,7 +309,8 @@ def _breakpoint(point: Breakpoint) -> str:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
     kind = f"{function}{condition}{temporary}{pending}{watch}"
-    return one_line(f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} times")
+    times = "time" if point.hits == 1 else "times"
+    return one_line(f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} {times}")
 
 
 def one_line(text: str) -> str:

@@ -293,8 +293,7 @@ class Debugger:
         return self._keep(Action.LIST_BREAKPOINTS, {}, self._kept().values())
 
     def _kept(self) -> dict[int, Json]:
-        """The breakpoints for a restart: of a program that ended before its first stop, those
-        requested."""
+        """The breakpoints for a restart: of a program that never ran, those requested."""
         if self._points is not None:
             return {**self._points}
         return {n: _point(n, request) for n, request in enumerate(self._requested, 1)}
@@ -540,11 +539,6 @@ class Debugger:
                 points.sort(key=lambda point: point in event.breakpoints[-1:])
             event = replace(event, breakpoints=tuple(points))
         ended = event.stop_reason is StopReason.EXITED
-        # It ended before a stop could tell them; of several it is not known which is not set.
-        all_set = not any(note.startswith(NOT_SET) for note in event.notes)
-        if action in LAUNCHES and ended and all_set and not event.breakpoints:
-            points = [BREAKPOINT.validate_python(point) for point in self._kept().values()]
-            event = replace(event, breakpoints=tuple(points))
         self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
         if ended and self._test and event.error_kind is None:

@@ -430,7 +430,7 @@ def test_a_model_from_elsewhere_brings_no_program(
     told = capsys.readouterr().err
     assert not (tmp_path / "canary").exists()
     assert "sandbox.python=" in told
-    assert f"starts {TEST} under the debugger" in told
+    assert f"starts `{TEST}` under the debugger" in told
 
 
 @pytest.mark.slow

@@ -39,7 +39,10 @@ def debuggee(link: Link, told: Json) -> object:
     request = link.next_request()
     launch = request["arguments"]
     feed_stdin(launch.get("stdin", ""))
-    use_python_path(told["python_path"])
+    variables = launch["target"].get("variables", {})
+    os.environ.update(variables)
+    folders = (variables.get("PYTHONPATH"), told["python_path"])
+    use_python_path(os.pathsep.join(filter(None, folders)))
     if told["uname"]:
         platform = import_standard("platform")
         platform._uname_cache = platform.uname_result(*told["uname"])

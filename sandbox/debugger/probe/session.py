@@ -24,6 +24,7 @@ from .interpreter import (
     traceback_frames,
 )
 from .memory import SPARE, widen_tracebacks
+from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Tracer, set_trace
 from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
@@ -375,6 +376,7 @@ class Session:
         self.actions = Actions(self)
         self.lock = threading.RLock()
         self.notes: list[str] = []
+        self.outcomes = Outcomes()
         self.not_watched: list[str] = []
         """What the launch asks to watch that is no expression."""
         self.state = "runtime"
@@ -400,6 +402,8 @@ class Session:
         self.tracer.keep_trace_function()
         self.tracer.refresh()
         widen_tracebacks()
+        self.link.tell_breakpoints([*map(self.table.describe, self.table.breakpoints.values())])
+        self.workspace.texts.clear()  # to look again if the program has written a file it shows
         SPARE.make_room()
         gc.freeze()  # so that the program's `gc` lists neither the link nor its key
         self.evaluator.resume()
@@ -525,7 +529,8 @@ class Session:
         self.evaluator.flush(self.link.streams())
         fields["breakpoint_news"] = self.table.news()
         fields["not_watched"] = self.not_watched
-        notes = [*self.notes, *fields.get("notes", ()), *self.workspace.news]
+        own = [*self.notes, *self.outcomes.take()]
+        notes = [*own, *fields.get("notes", ()), *self.workspace.news]
         if notes:
             fields["notes"] = list(dict.fromkeys(notes))
         self.notes, self.workspace.news = [], []
@@ -533,7 +538,7 @@ class Session:
 
     def say_notes(self) -> None:
         """Send the remaining notes when the program ends."""
-        if notes := [*self.notes, *self.table.never_held()]:
+        if notes := [*self.notes, *self.outcomes.take(), *self.table.never_held()]:
             self.link.say(notes)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:

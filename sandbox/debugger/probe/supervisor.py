@@ -74,6 +74,7 @@ class Pending:
     def __init__(self, message: Json, child: int) -> None:
         self.id = message["id"]
         self.runs = message["action"] in RUN_ACTIONS
+        self.launches = message["action"] == "launch"
         self.counts = message["action"] == "list_breakpoints"
         """Whether the answer shows the breakpoints' hit counts."""
         self.child = child
@@ -232,6 +233,8 @@ class Supervisor:
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: list[str] = []
+        self.breakpoints: list[Json] | None = None
+        """Those that were set before the program ran; None if it never did."""
         self.wakeup, wakeup_write = os.pipe()
         for fd in (self.wakeup, wakeup_write, self.output, self.dump):
             os.set_blocking(fd, False)
@@ -322,6 +325,7 @@ class Supervisor:
             # From here on the debugger runs, and the program's code only for it.
             pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
         self.notes += message.get("notes", [])
+        self.breakpoints = message.get("breakpoints", self.breakpoints)
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:
         pending = self.pending
@@ -431,8 +435,10 @@ class Supervisor:
         message = self.killed
         if message is None:
             message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
-        others = self._has_started_others()
-        self._send({"id": pending.id, "state": "done", "child_processes": others, **message})
+        message["child_processes"] = self._has_started_others()
+        if pending.launches and self.breakpoints is not None:
+            message["breakpoint_news"] = {"changed": self.breakpoints, "gone": []}
+        self._send({"id": pending.id, "state": "done", **message})
 
     def _end(self) -> None:
         kill_descendants()

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator
 
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
+from .outcomes import outcome
 from .problems import listed, why
 from .session import Session
 from .tracer import INTO
@@ -27,6 +28,7 @@ class Target:
         self.session = session
         self.kind: str = arguments["target"]["kind"]
         self.names: list[str] = arguments["target"]["names"]
+        self.options: list[str] = arguments["target"].get("options", [])
         self.stop_at_entry: bool = arguments["stop_at_entry"]
 
     def arm_function(self, function: Any) -> None:
@@ -52,7 +54,7 @@ class Target:
 
     def near_tests(self) -> str:
         """For an error: the tests with the nearest names."""
-        return near_tests(self.session.workspace, self.names[0])
+        return near_tests(self.session.workspace, self.names[0] if self.names else "")
 
 
 def run_script(target: Target) -> object:
@@ -226,15 +228,15 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addExpectedFailure(test, err)
-            target.session.notes.append(f"{test} failed, as its expectedFailure expects")
+            target.session.outcomes.add(str(test), "failed, as its expectedFailure expects")
 
         def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
             super().addUnexpectedSuccess(test)
-            target.session.notes.append(f"{test} did not fail, against its expectedFailure")
+            target.session.outcomes.add(str(test), "did not fail, against its expectedFailure")
 
         def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
             super().addSkip(test, reason)
-            target.session.notes.append(f"{test} was skipped: {reason}")
+            target.session.outcomes.add(str(test), f"was skipped: {reason}")
 
     return Result()
 
@@ -298,11 +300,12 @@ def run_pytest(target: Target) -> object:
         import pytest
     except ImportError:
         return run_without_pytest(target)
-    sys.argv = ["pytest", *target.names]
+    arguments = [*target.names, *target.options]
+    sys.argv = ["pytest", *arguments]
     plugin = plugin_for(target, pytest)
     stderr = sys.stderr
     try:
-        code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
+        code = int(pytest.main([*pytest_options(), *arguments], plugins=[plugin]))
     except Exception as error:
         if target.session.started:
             raise
@@ -320,11 +323,15 @@ def pytest_explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
     """Why pytest ran no test."""
     if plugin.problems:
         return Refusal(listed(plugin.problems))
-    named = " ".join(target.names)
+    named = "".join(f" {name!r}" if " " in name else f" {name}" for name in target.names)
     if plugin.deselected and code == 5:
-        return NoSuchTest(f"pytest's options leave out every test of {named}{plugin.selection()}")
+        of = f" of{named}" if named else ""
+        return NoSuchTest(f"pytest's options leave out every test{of}{plugin.selection()}")
+    skipped = target.session.outcomes.take()
+    if skipped and code == 5:
+        return Refusal("pytest has no test to run: " + "; ".join(skipped))
     if code in (4, 5) and plugin.collecting:
-        return NoSuchTest(f"pytest found no test {named}" + target.near_tests())
+        return NoSuchTest(f"pytest found no test{named}" + target.near_tests())
     if plugin.broken is not None:
         return Refusal(why(plugin.broken, target.session.workspace))
     message = "pytest ended with exit code {} before it looked for tests; its output says why"
@@ -333,6 +340,8 @@ def pytest_explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
 
 def run_without_pytest(target: Target) -> object:
     """Without pytest, a node id may still be a unittest's."""
+    if not target.names:
+        raise Refusal(f"pytest is not installed for {sys.executable}")
     path, _, name = target.names[0].partition("::")
     module = path[:-3].replace("/", ".") if path.endswith(".py") else path
     dotted = ".".join([module, *name.partition("[")[0].split("::")]).strip(".")
@@ -469,28 +478,15 @@ class Plugin:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
             self.passed.append(report.nodeid)
-        said = outcome(report)
-        if said:
-            self.session.notes.append(f"{report.nodeid} {said}")
+        self.session.outcomes.add(report.nodeid, outcome(report))
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.skipped:
+            self.session.outcomes.add(report.nodeid, outcome(report))
 
     def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
         """Disable pytest-timeout while debugging."""
         return True
-
-
-def outcome(report: Any) -> str:
-    """A note on how a test ended, beyond its exit code."""
-    if report.failed and isinstance(report.longrepr, str):  # without an exception
-        return f"failed: {report.longrepr}"
-    if not hasattr(report, "wasxfail"):
-        return "was skipped" if report.skipped else ""
-    reason = report.wasxfail.replace("reason: ", "", 1)
-    if reason.startswith("[NOTRUN]"):
-        return "was not run, as its xfail wants"
-    told = f" ({reason})" if reason else ""
-    if report.skipped:
-        return f"failed as expected (xfail){told}"
-    return f"passed, though it was expected to fail (xfail){told}" if report.passed else ""
 
 
 def plugin_for(target: Target, pytest: Any) -> Plugin:

@@ -144,6 +144,10 @@ class Link:
         """Send notes for the supervisor's last answer, when the program ends."""
         self._send({"notes": notes})
 
+    def tell_breakpoints(self, points: list[Json]) -> None:
+        """Tell those that are set before the program runs, which may end before it stops."""
+        self._send({"breakpoints": points})
+
     def reached(self) -> None:
         """Called in the handler: an interrupt has reached the program, whatever its effect."""
         if not self.sending:

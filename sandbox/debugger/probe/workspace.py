@@ -37,6 +37,8 @@ class Function(NamedTuple):
     def_line: int
     body_line: int
     """The first statement after the docstring."""
+    is_stub: bool
+    """Whether it never runs: it is an overload, or there for type checkers alone."""
 
     @property
     def name(self) -> str:
@@ -49,7 +51,7 @@ class SourceFile:
     def __init__(self, path: str, data: bytes) -> None:
         tree = ast.parse(data, path)
         self.functions: list[Function] = []
-        self._collect(tree, "")
+        self._collect(tree, "", False)
         self.unnamed: list[Function] = []
         """Lambdas, generator expressions and the like, qualified by what they are in."""
         self.owners: dict[int, set[tuple[str, int]]] = {}
@@ -64,19 +66,24 @@ class SourceFile:
         }
         self._own(code, "", set(), headers)
 
-    def _collect(self, node: ast.AST, prefix: str) -> None:
+    def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
+        """`is_typing`: the node is there for type checkers alone."""
+        unseen = node.body if isinstance(node, ast.If) and named(node.test, "TYPE_CHECKING") else []
         for child in ast.iter_child_nodes(node):
             name = prefix
+            is_stub = is_typing or child in unseen
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 name = prefix + child.name
                 first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
                 body = child.body[1:] if ast.get_docstring(child) is not None else child.body
                 line = (body or child.body)[0].lineno
-                self.functions.append(Function(name, first, child.lineno, line))
+                overloads = any(named(mark, "overload") for mark in child.decorator_list)
+                found = Function(name, first, child.lineno, line, is_stub or overloads)
+                self.functions.append(found)
                 name += "."
             elif isinstance(child, ast.ClassDef):
                 name = prefix + child.name + "."
-            self._collect(child, name)
+            self._collect(child, name, is_stub)
 
     def _own(
         self, code: types.CodeType, qualified: str, taken: set[int], headers: set[int]
@@ -85,7 +92,7 @@ class SourceFile:
         lines = {line for line in body_lines(code) if line not in headers}
         first, entry = code.co_firstlineno, line_at(code, entry_offset(code))
         if qualified and code.co_name.startswith("<"):
-            self.unnamed.append(Function(qualified, first, first, entry))
+            self.unnamed.append(Function(qualified, first, first, entry, is_stub=False))
         if code.co_name == "<lambda>":
             self.lambdas.update(dict.fromkeys(lines & taken, qualified))
         own = lines - taken
@@ -103,6 +110,11 @@ class SourceFile:
             if function.first_line <= line < max(function.def_line + 1, function.body_line):
                 return function
         return None
+
+
+def named(node: ast.AST, name: str) -> bool:
+    """Whether it is `name`, or `module.name`."""
+    return getattr(node, "id", None) == name or getattr(node, "attr", None) == name
 
 
 COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -366,7 +378,7 @@ def matching_functions(
         module = workspace.relative(path)[:-3].replace(os.sep, ".")
         source = workspace.source(path)
         for function in (*source.functions, *source.unnamed):
-            match = match_quality(module, function, parts)
+            match = 0 if function.is_stub else match_quality(module, function, parts)
             if match:
                 (exact if match == 2 else loose).append((path, function))
     return exact or loose

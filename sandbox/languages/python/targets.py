@@ -9,12 +9,18 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from sandbox.languages.python.pytest_options import read_words
+from sandbox.languages.python.commands import (
+    RUNNERS,
+    CommandWords,
+    read_command,
+    starts_command,
+)
+from sandbox.languages.python.pytest_options import is_among, read_words
 from sandbox.shell import split_words
 
 Kind = Literal["pytest", "unittest", "script", "module", "name"]
@@ -31,9 +37,12 @@ class Target:
     kind: Kind
     names: tuple[str, ...]
     """Node ids, files and folders, dotted names, or a script or module and its arguments; for
-    `name` a test's bare or dotted name, which is looked for in the test files."""
+    `name` a test's bare or dotted name, which is looked for in the test files. None for pytest:
+    all tests that the project's settings name."""
     options: tuple[str, ...] = ()
     """pytest's, such as `-k`; none that break a session."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The environment variables that its command sets."""
 
 
 ACCEPTED = (
@@ -50,9 +59,8 @@ PARAMETRISED = re.compile(r"(?<!\S)\S+?::[^\s\[]*+\[.*\]")
 SPACED = re.compile(r"(?P<path>[^'\"]+? [^'\"]*?\.py)(?:::[^\s\[]*+(?:\[.*\])?)?")
 WORD_OF_COMMAND = re.compile(r"-.*|.*\.py|.*::.*|(?:.*/)?(?:python[\d.]*|pytest|py\.test|unittest)")
 """Words that may precede a test in a command, but occur in no folder's name."""
-RUNNERS = ("pytest", "py.test")
-VALUED_OPTIONS = ("-W", "-X")
-"""Options of Python that take a value."""
+TOO_LATE = re.compile(r"PYTHON(?!PATH$)\w*|LD_\w+")
+"""Variables that work only from the start of the interpreter on."""
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -63,7 +71,32 @@ def parse_target(text: str) -> Target:
     """
     if len(text) > MAX_CHARACTERS:
         raise TargetError(f"a test of {len(text)} characters names no test: {ACCEPTED}")
-    words = command_words(text)
+    command = split_command(text)
+    _require_settable(command.variables)
+    return replace(_target(text, list(command.words)), variables=command.variables)
+
+
+def split_command(text: str) -> CommandWords:
+    """A command's own words, and its variables. Raises TargetError."""
+    command = read_command(_split(text))
+    if command.words[:1] == ("-c",):
+        raise TargetError(f"code given with -c can't be debugged: {ACCEPTED}")
+    return command
+
+
+def _require_settable(variables: Mapping[str, str]) -> None:
+    """Raises TargetError for a variable that would not be as its command has it."""
+    for name, value in variables.items():
+        if TOO_LATE.fullmatch(name):
+            raise TargetError(
+                f"{name} works only from the start of the interpreter on: leave it out of the "
+                "command, and set it by `variables` if the test needs it"
+            )
+        if "$" in value or "`" in value:
+            raise TargetError(f"{name}={value} needs a shell, and there is none: write its value")
+
+
+def _target(text: str, words: list[str]) -> Target:
     if not words:
         raise TargetError(f"{text!r} names no test: {ACCEPTED}")
     if words[0] in ("-m", *RUNNERS):
@@ -77,11 +110,6 @@ def parse_target(text: str) -> Target:
     if words[0].endswith("/"):
         return _pytest(words)
     raise TargetError(f"{text!r} names no test: {ACCEPTED}")
-
-
-def command_words(text: str) -> list[str]:
-    """A command's words, without the interpreter. Raises TargetError."""
-    return _without_command(_split(text))
 
 
 def _selects_tests(words: Sequence[str]) -> bool:
@@ -102,24 +130,14 @@ def _split(text: str) -> list[str]:
     spaced = SPACED.fullmatch(text)
     if spaced is not None:
         *folders, _ = spaced["path"].split()
-        if not any(WORD_OF_COMMAND.fullmatch(word) for word in folders):
+        is_command = starts_command(folders) or any(map(WORD_OF_COMMAND.fullmatch, folders))
+        if not is_command:
             return [text]
     node = QUOTED.search(text) or PARAMETRISED.search(text)
     if node is not None:
         name = node[node.lastindex or 0]
         return [*_split(text[: node.start()]), name, *_split(text[node.end() :])]
     return split_words(text)
-
-
-def _without_command(words: list[str]) -> list[str]:
-    """Drop a leading interpreter and its options: `python -u -m pytest ...`."""
-    if words and re.fullmatch(r"(\S*/)?python[\d.]*", words[0]):
-        words = words[1:]
-        while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
-            words = words[2 if words[0] in VALUED_OPTIONS else 1 :]
-        if words[:1] == ["-c"]:
-            raise TargetError(f"code given with -c can't be debugged: {ACCEPTED}")
-    return words
 
 
 def _runner(words: list[str]) -> Target:
@@ -160,8 +178,6 @@ def _pytest(words: Sequence[str]) -> Target:
             names.append(word)
         elif not (word.breaks_session or word.only_shows):
             options += word.words
-    if not names:
-        raise TargetError(f"the command names no test: {ACCEPTED}")
     for option in dict.fromkeys(filter(None, map(doctest_option, names))):
         options += [] if option in options else [option]
     return Target("pytest", tuple(names), tuple(options))
@@ -192,20 +208,32 @@ def in_repository(text: str, files: Collection[str], root: str = "") -> str:
     `tests.test_cart.CartTest.test_total`, else the command. `root` is the folder that paths may
     begin with. A text that names nothing is returned as it is.
     """
-    told = text.replace(f"{root}/", "") if root else text
+    inside = text.replace(f"{root}/", "") if root else text
+    if inside and "::" not in inside and not inside.endswith(".py") and is_among(files, inside):
+        return _place(inside, files)
     try:
-        target = parse_target(told)
+        target = parse_target(inside)
     except TargetError:
         return text
-    if target.kind == "name" and "." in target.names[0]:
-        return _node_id(target.names[0], files) or told
-    if target.kind != "pytest":
-        return told
+    if target.kind == "name" and "." in target.names[0] and not target.variables:
+        return _node_id(target.names[0], files) or inside
+    return _pytest_form(target, files) if target.kind == "pytest" else inside
+
+
+def _place(path: str, files: Collection[str]) -> str:
+    """A test, or a folder or file of tests, such as one of doctests, as pytest's."""
+    if "::" in path or path.endswith("/") or is_test_file(path):
+        return path
+    is_file = path in files or path.endswith(".py")
+    return shlex.join(("pytest", path)) if is_file else f"{path}/"
+
+
+def _pytest_form(target: Target, files: Collection[str]) -> str:
     names = [name.removeprefix("./") for name in target.names]
-    if len(names) == 1 and not target.options:
-        is_test = "::" in names[0] or names[0].endswith(("/", ".py"))
-        return names[0] if is_test else f"{names[0]}/"
-    return shlex.join(("pytest", *names, *target.options))
+    if len(names) == 1 and not target.options and not target.variables:
+        return _place(names[0], files)
+    variables = [f"{name}={shlex.quote(value)}" for name, value in target.variables.items()]
+    return " ".join((*variables, shlex.join(("pytest", *names, *target.options))))
 
 
 def _node_id(dotted: str, files: Collection[str]) -> str | None:

@@ -59,6 +59,11 @@ def test_large():
 @pytest.mark.parametrize("n", [1, 2])
 def test_each(n):
     assert n == 1
+
+
+@pytest.mark.parametrize("n", [1])
+def test_once(n):
+    assert n == 1
 """
 TEST = "tests/test_cart.py::test_total"
 SPOILS = "tests/test_cart.py::test_spoils"

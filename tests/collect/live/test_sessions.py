@@ -99,11 +99,11 @@ def test_a_start_ends_the_earlier_session_only_if_it_finds_its_test(repo: Path) 
             refused = await said(client, START, test=test)
             assert refused.startswith("ERROR")
             assert told in refused
-            assert f"The session on {TEST} goes on" in refused
+            assert f"The session on `{TEST}` goes on" in refused
         assert sandboxes() == before
         assert "result = 33.0" in await said(client, "debug_inspect", what="locals")
         started = await said(client, START, test=SPOILS)
-        assert f"The earlier debug session, on {TEST}, was ended." in started
+        assert f"The earlier debug session, on `{TEST}`, was ended." in started
         assert not sandboxes() & before
         assert "closed" in await said(client, "debug_control", action="terminate")
         assert not sandboxes()
@@ -174,11 +174,30 @@ def test_the_subagent_answers_and_tells_its_steps(repo: Path, server: ChatServer
     assert "result = 33.0" in task
     assert "prices = [10, 20]" in server.requests[1]["messages"][-1]["content"]
     assert steps == [
-        f"step 0 of 25: starts {TEST} under the debugger",
+        f"step 0 of 25: starts `{TEST}` under the debugger",
         'step 1 of 25: debug_inspect {"what": "locals"}',
         "step 2 of 25: answers",
     ]
     assert not sandboxes()
+
+
+def test_a_test_that_can_not_start_is_told_before_anybody_is_asked(
+    repo: Path, server: ChatServer
+) -> None:
+    (repo / "tests/test_made.py").write_text("import acme\n\ndef test_it(): pass\n")
+
+    async def work(client: Client) -> None:
+        for test, told in {
+            "tests/test_cart.py::test_each[7]": "found no test tests/test_cart.py::test_each[7]",
+            "tests/test_cart.py::TestNone::test_wrong": "found no test",
+            "tests/test_made.py::test_it": "The sandbox has no module acme",
+        }.items():
+            answer = await said(client, "debug_subagent", question="Why?", test=test)
+            assert answer.startswith("ERROR Error: "), test
+            assert told in answer
+
+    with_client(live(repo, *asked_of(server)), work)
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -233,8 +252,11 @@ def test_a_cancelled_question_ends_and_the_debug_session_goes_on(
 
 def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> None:
     async def work(client: Client) -> None:
-        for name in ("test_totl", "tests.test_card.test_total", "pytest", "pytest -k total x.py"):
+        for name in ("test_totl", "tests.test_card.test_total", "pytest -k total x.py"):
             assert (await said(client, START, test=name)).startswith("ERROR"), name
+        nowhere = await said(client, START, test="tests/test_cart.py:5")
+        assert "line 5 of tests/test_cart.py is in no test" in nowhere
+        assert "the nearest is tests/test_cart.py::test_total" in nowhere
         assert "the name is that of" not in await said(client, START, test="test_nothing")
         for name in (
             "test_total",
@@ -243,15 +265,22 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
             f"pytest {TEST} -x -n 4",
             f"python -m pytest -q {repo}/{TEST}",
             "pytest tests/test_cart.py -k test_total",
+            "pytest",
+            "uv run pytest -k test_total",
+            "tests",
+            "PYTHONPATH=. pytest tests/test_cart.py",
+            f"{repo}/tests/test_cart.py:9",
         ):
             assert "in test_total" in await said(client, START, test=name), name
         assert "Paused at" in await said(client, START, test=f"./{TEST}")
-        assert f"earlier debug session, on {TEST}," in await said(
+        assert f"earlier debug session, on `{TEST}`," in await said(
             client, START, test=f"{repo}/{TEST}"
         )
         cases = "to choose one: tests/test_cart.py::test_each[1], "
         for case in ("", "[3]"):
             assert cases in await said(client, START, test=f"tests/test_cart.py::test_each{case}")
+        for name in ("test_total", "test_once"):
+            assert "has 1 case" not in await said(client, START, test=f"tests/test_cart.py::{name}")
         place = f"{repo}/shop/cart.py:4"
         told = await said(client, "debug_breakpoint", action="set", location=place)
         assert "1: shop/cart.py:4" in told
@@ -289,6 +318,19 @@ def test_options_of_the_project_that_do_not_apply_are_told_once(repo: Path) -> N
     async def work(client: Client) -> None:
         assert (await said(client, START, test=TEST)).count(note) == 1
         assert note not in await said(client, START, test=TEST)
+
+    with_client(live(repo), work)
+
+
+def test_the_options_are_those_of_the_folder_that_a_command_names(repo: Path) -> None:
+    (repo / "tests/pytest.ini").write_text("[pytest]\naddopts = -n 4\n")
+    note = "Not used here, of the pytest options in tests/pytest.ini: -n 4."
+
+    async def work(client: Client) -> None:
+        command = "pytest tests/test_cart.py -k test_total"
+        started = await said(client, START, test=command)
+        assert "in test_total (entry)" in started
+        assert note in started
 
     with_client(live(repo), work)
 

@@ -188,9 +188,36 @@ def test_a_missing_file_is_answered_with_the_nearest(one: Workbench) -> None:
     assert said.startswith("there is no file /tmp/tries/repo.py; nearest: /tmp/tries/repro.py")
 
 
+def test_a_command_without_a_path_runs_what_the_project_names(some_bench: Workbench) -> None:
+    shop(some_bench).write({"test_other.py": "def test_other(): pass\n"})
+    assert some_bench.start(test="pytest -k method").function == "TestMore.test_method"
+    some_bench.write({"pytest.ini": "[pytest]\ntestpaths = tests\n"})
+    assert some_bench.start(test="uv run pytest").function == "test_total"
+    event = some_bench.debugger.start(Launch("pytest -k 'other or another'"))
+    assert event.error == "pytest's options leave out every test (-k 'other or another')"
+
+
+def test_the_variables_of_a_command_reach_the_test(some_bench: Workbench) -> None:
+    test = """
+        import os
+        import acme
+
+        def test_it():
+            assert acme.NAME == os.environ["ACME"]
+    """
+    shop(some_bench).write({"lib/acme.py": "NAME = 'a b'\n", "test_it.py": test})
+    command = "PYTHONPATH=lib ACME='a b' pytest test_it.py::test_it"
+    for event in (some_bench.start(test=command), some_bench.debugger.restart()):
+        assert event.function == "test_it"
+    assert some_bench.text_of("acme.NAME == os.environ['ACME']") == "True"
+    some_bench.write({"run.py": "import os\nprint(os.environ['ACME'])\n"})
+    event = some_bench.start(test="ACME=1 python run.py", stop_at_entry=False)
+    assert event.output.strip() == "1"
+
+
 def test_a_start_that_names_nothing_leaves_the_open_session(one: Workbench) -> None:
     one.script("x = 1  # @x\ny = 2\n", "x")
-    for test in ("progam.py", "test_progam.py::test_x", "pytest"):
+    for test in ("progam.py", "test_progam.py::test_x", "-m"):
         event = one.debugger.start(Launch(test))
         assert (event.error_kind, event.state) == (ErrorKind.NO_SUCH_TEST, State.RUNTIME), test
         assert event.notes == ("the session that was open goes on",)

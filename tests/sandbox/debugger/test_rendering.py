@@ -223,7 +223,7 @@ def test_an_exception_breakpoint() -> None:
     ended = replace(event, state=State.POST_MORTEM, action=Action.START, breakpoints=(other, point))
     lines = render(ended).splitlines()
     assert lines[0].endswith("(post mortem: an exception ended the run, breakpoint 2)")
-    assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 times"]
+    assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 time"]
 
 
 def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
@@ -232,6 +232,20 @@ def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
     overload = Breakpoint(3, "shop/cart.py", 40, function="Cart.total", hits=1)
     event = replace(STOP, action=Action.START, breakpoints=(there, other, overload))
     assert render(event).splitlines()[0].endswith("(breakpoint 3)")
+
+
+def test_the_breakpoints_of_a_start_that_fails_have_a_heading() -> None:
+    point = Breakpoint(1, "a.py", 3)
+    failed = DebugEvent(
+        Action.RESTART,
+        "",
+        State.DONE,
+        breakpoints=(point,),
+        error_kind=ErrorKind.LAUNCH_FAILED,
+        error="no",
+    )
+    told = ["Error (launch_failed): no", "Breakpoints:", "1: a.py:3, hit 0 times"]
+    assert render(failed).splitlines() == told
 
 
 @pytest.mark.parametrize("name", ["start_timeout", "action_timeout", "value_chars", "max_frames"])

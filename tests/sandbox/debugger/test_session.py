@@ -422,6 +422,54 @@ def test_a_program_that_ends_at_the_start_says_which_breakpoints_it_missed(one: 
     assert event.breakpoints == ()
 
 
+def test_a_refused_breakpoint_hides_no_other_when_the_program_ends(some_bench: Workbench) -> None:
+    some_bench.write({"program.py": PROGRAM})
+    missed = replace(some_bench.at("call"), condition="False")
+    points = (BreakpointRequest(function="wrok"), missed, some_bench.at_line(99))
+    event = some_bench.debugger.start(Launch("program.py", points, stop_at_entry=False))
+    assert event.stop_reason is StopReason.EXITED
+    text = render(event)
+    place = f"program.py:{some_bench.line('call')} if False"
+    assert f"\nBreakpoints:\n1: {place}, hit 0 times\n" in text
+    assert text.count("Note: breakpoint not set: ") == 2
+    for answer in (some_bench.debugger.list_breakpoints(), some_bench.debugger.restart()):
+        assert [(each.number, each.condition) for each in answer.breakpoints] == [(1, "False")]
+
+
+OVERLOADS = """
+    import typing as t
+    from typing import TYPE_CHECKING, overload
+
+    class Cart:
+        @overload
+        def total(self, rate: int) -> int: ...
+        @t.overload
+        def total(self, rate: str) -> str: ...
+        def total(self, rate):
+            return rate  # @total
+
+    if TYPE_CHECKING:
+        class Part:
+            def made(self): ...
+        def made(): ...
+    else:
+        def made():
+            return 1  # @made
+
+    Cart().total(1)
+    made()
+"""
+
+
+def test_functions_that_never_run_are_no_choice(some_bench: Workbench) -> None:
+    some_bench.write({"program.py": OVERLOADS})
+    points = [BreakpointRequest(function=name) for name in ("total", "made")]
+    event = some_bench.start(*points)
+    assert event.notes == ()
+    assert event.line == some_bench.line("total")
+    assert some_bench.debugger.control(Action.CONTINUE).line == some_bench.line("made")
+
+
 def test_a_second_start_replaces_the_session(one: Workbench) -> None:
     one.script(PROGRAM, "square")
     one.write({"other.py": "x = 1\ny = 2\n"})

@@ -114,6 +114,7 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
         ({"test_command": "make check"}, "is no test runner that StepInto knows: give `pytest`"),
         ({"test_command": "python check.py"}, "is no test runner that StepInto knows"),
         ({"test_command": "pytest tests/no.py"}, "tests/no.py is no file, folder or test of shop"),
+        ({"test_command": "uv run pytest tests/no.py"}, "tests/no.py is no file, folder or test"),
         ({"test_command": "mvn test"}, "without a command, if benchmark.language is java"),
         ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
         ({"test_command": "'"}, "is no test runner that StepInto knows"),

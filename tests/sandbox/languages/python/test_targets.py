@@ -54,6 +54,21 @@ READ = {
     "test_io.py < input": ("script", ("test_io.py", "<", "input")),
     "python -m app.main x": ("module", ("app.main", "x")),
     "python -W error -X dev -m app.main": ("module", ("app.main",)),
+    "pytest": ("pytest", ()),
+    "python3.12 -m pytest -x": ("pytest", ()),
+    "pytest -k one": ("pytest", ("-k", "one")),
+    ".venv/bin/pytest a.py::b": ("pytest", ("a.py::b",)),
+    "uv run pytest a.py::b": ("pytest", ("a.py::b",)),
+    "uv run --with pytest -p 3.12 --frozen -- pytest a.py::b": ("pytest", ("a.py::b",)),
+    "uv run -m pytest a.py::b[c d]": ("pytest", ("a.py::b[c d]",)),
+    "uv run tests/test_a.py": ("pytest", ("tests/test_a.py",)),
+    "poetry run python -m unittest tests.test_a": ("unittest", ("tests.test_a",)),
+    "pdm run pytest tests": ("pytest", ("tests",)),
+    "hatch run test.py3.12:pytest tests": ("pytest", ("tests",)),
+    "pipenv run run.py --fast": ("script", ("run.py", "--fast")),
+    "coverage run --branch --source acme -m pytest a.py": ("pytest", ("a.py",)),
+    "python -m coverage run -m unittest tests.test_a": ("unittest", ("tests.test_a",)),
+    "coverage reports/test_a.py": ("pytest", ("coverage reports/test_a.py",)),
 }
 
 
@@ -63,13 +78,23 @@ def test_targets(text: str) -> None:
     assert (target.kind, (*target.names, *target.options)) == READ[text]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "python -c 'print(1)'", "pytest", "two words", "-m", "python", "uv run pytest a.py::b"],
-)
+NOTHING = ("", "python -c 'print(1)'", "two words", "-m", "python", "uv run", "A=1", "env -u A")
+
+
+@pytest.mark.parametrize("text", [*NOTHING, "uv run --env-file a pytest"])
 def test_what_names_nothing(text: str) -> None:
     with pytest.raises(TargetError, match="give a pytest node id"):
         parse_target(text)
+
+
+def test_the_variables_of_a_command() -> None:
+    target = parse_target("PYTHONPATH=. env A=1 B='x y' uv run pytest tests/test_a.py")
+    assert target.variables == {"PYTHONPATH": ".", "A": "1", "B": "x y"}
+    assert target.names == ("tests/test_a.py",)
+    with pytest.raises(TargetError, match="PYTHONHASHSEED works only from the start of"):
+        parse_target("PYTHONHASHSEED=0 pytest tests/test_a.py")
+    with pytest.raises(TargetError, match=r"A=\$PWD needs a shell"):
+        parse_target("A=$PWD pytest tests/test_a.py")
 
 
 @pytest.mark.parametrize("part", [":", "::", "a ", "'::", "[", "a.py::", " .py", "::[", "'a::b' "])
@@ -87,7 +112,14 @@ def test_an_absurdly_long_test_is_refused_at_once() -> None:
         parse_target("a" * 200_000)
 
 
-FILES = ("tests/test_a.py", "lib/tests/test_b.py", "one/test_c.py", "two/test_c.py")
+FILES = (
+    "tests/test_a.py",
+    "tests/checks.py",
+    "docs/use.rst",
+    "lib/tests/test_b.py",
+    "one/test_c.py",
+    "two/test_c.py",
+)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +134,15 @@ FILES = ("tests/test_a.py", "lib/tests/test_b.py", "one/test_c.py", "two/test_c.
         ("test_c.T", "test_c.T"),
         ("python -m unittest tests.test_a", "python -m unittest tests.test_a"),
         ("two words", "two words"),
+        ("uv run pytest -k x", "pytest -k x"),
+        ("env A='x y' uv run pytest tests/test_a.py", "A='x y' pytest tests/test_a.py"),
+        ("tests", "tests/"),
+        ("/repo/lib/tests", "lib/tests/"),
+        ("pytest ./tests", "tests/"),
+        ("docs/use.rst", "pytest docs/use.rst"),
+        ("pytest docs/use.rst", "pytest docs/use.rst"),
+        ("pytest tests/checks.py", "pytest tests/checks.py"),
+        ("tests/checks.py", "tests/checks.py"),
         ("test_b", "test_b"),
     ],
 )

@@ -1,0 +1,99 @@
+"""What stands before a test's own words in a command: variables, and programs that only start the
+rest, such as `uv run`, `coverage run` or an interpreter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+RUNNERS = ("pytest", "py.test")
+ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+INTERPRETER = re.compile(r"(?:\S*/)?python[\d.]*")
+PROGRAM = re.compile(r"\S*/bin/(?P<name>[\w.-]+)")
+VALUED_OF_PYTHON = frozenset({"-W", "-X"})
+STARTERS: Mapping[tuple[str, str], frozenset[str]] = {
+    ("uv", "run"): frozenset(
+        {"--with", "--with-editable", "--with-requirements", "--extra", "--no-extra", "--group"}
+        | {"--no-group", "--only-group", "--python", "-p", "--package", "--project", "--index"}
+        | {"--default-index", "--resolution", "--exclude-newer"}
+    ),
+    ("coverage", "run"): frozenset(
+        {"--source", "--source-dirs", "--rcfile", "--include", "--omit", "--context"}
+        | {"--data-file", "--concurrency", "--debug"}
+    ),
+    ("pdm", "run"): frozenset(),
+    ("hatch", "run"): frozenset(),
+    ("poetry", "run"): frozenset(),
+    ("pipenv", "run"): frozenset(),
+}
+"""Programs that start the rest of a command, and their options that take the next word as a value,
+but for those that change the tests' folder or variables: a command with one is refused.
+"""
+KNOWN_PROGRAMS = frozenset({*RUNNERS, "env", *(program for program, _ in STARTERS)})
+KEPT_OPTIONS = ("-m", "-c")
+"""They say what runs."""
+
+
+@dataclass(frozen=True)
+class CommandWords:
+    """A command without what starts it."""
+
+    words: tuple[str, ...]
+    """A test, `pytest` or another program with its arguments, or `-m` with a module and its own."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The environment variables that it sets."""
+
+
+def read_command(words: Sequence[str]) -> CommandWords:
+    """Read `A=1 uv run python -u -m pytest ...`."""
+    variables: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        assignment = ASSIGNMENT.fullmatch(rest[0])
+        if assignment is not None:
+            variables[assignment["name"]] = assignment["value"]
+            rest = rest[1:]
+            continue
+        shorter = _without_starter(rest)
+        if shorter == rest:
+            break
+        rest = shorter
+    return CommandWords(tuple(rest), variables)
+
+
+def starts_command(words: Sequence[str]) -> bool:
+    """Whether these words begin as a command does, rather than the name of a folder."""
+    return _starter(words) is not None or any(map(ASSIGNMENT.fullmatch, words))
+
+
+def _starter(words: Sequence[str]) -> tuple[str, str] | None:
+    return next((each for each in STARTERS if tuple(words[: len(each)]) == each), None)
+
+
+def _without_starter(words: list[str]) -> list[str]:
+    """A command without the program that it begins with, if that only starts the rest."""
+    if words[0] == "env":
+        return words[1:]
+    program = PROGRAM.fullmatch(words[0])
+    if INTERPRETER.fullmatch(words[0]):
+        return _without_options(words[1:], VALUED_OF_PYTHON)
+    if program is not None and program["name"] in KNOWN_PROGRAMS:
+        return [program["name"], *words[1:]]
+    if words[:3] == ["-m", "coverage", "run"]:
+        return words[1:]
+    starter = _starter(words)
+    if starter is None:
+        return words
+    rest = _without_options(words[len(starter) :], STARTERS[starter])
+    if starter == ("hatch", "run") and rest and "::" not in rest[0]:
+        rest[0] = rest[0].rpartition(":")[2]  # after the environment
+    return rest
+
+
+def _without_options(words: list[str], valued: frozenset[str]) -> list[str]:
+    while words and words[0].startswith("-") and words[0] not in KEPT_OPTIONS:
+        if words[0] == "--":
+            return words[1:]
+        words = words[2 if words[0] in valued else 1 :]
+    return words
