@@ -24,7 +24,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
-from sandbox.java.project_repository import with_advice
+from sandbox.java.project_repository import repository_in, with_advice
 from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
@@ -195,7 +195,18 @@ done
 [ -f /etc/maven/settings-debian.xml ] && [ -d /usr/share/maven-repo ] && echo debian
 exit 0
 """
+COPY = f"{FOLDER}/repository"
+"""Links to the files of the project's own repository: some plugins write beside them, and look for
+lists of versions in Maven's first repository alone, so that `maven.repo.local.tail` does not do."""
 _TOOL = r"""
+repository=$1 copy=$2; shift 2
+if [ -n "$repository" ] && [ ! -d "$copy" ]; then
+    rm -rf "$copy.new"
+    cp -rs "$repository" "$copy.new" && mv "$copy.new" "$copy" &&
+        find "$copy" -name "maven-metadata*" -exec cp --remove-destination "{}" "{}.own" \; \
+            -exec mv "{}.own" "{}" \;
+fi
+[ -n "$repository" ] && [ -d "$copy" ] && set -- "$@" "-Dmaven.repo.local=$copy"
 tool=$(command -v mvn)
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
 for own in "$home"/.m2/wrapper/dists/*/*/*/bin/mvn /root/.m2/wrapper/dists/*/*/*/bin/mvn; do
@@ -232,7 +243,10 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
         raise with_advice(job.sandbox, build_failed(job.sandbox, "mvn", output))
-    return project_of(read_log(told.output), job.absolute(module.folder), module)
+    own = _own_repository(job.sandbox)
+    # A program under test could replace the links, but not what they lead to.
+    output = told.output.replace(COPY, own) if own else told.output
+    return project_of(read_log(output), job.absolute(module.folder), module)
 
 
 def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[str]) -> list[str]:
@@ -243,7 +257,16 @@ def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[
         selection = ["-pl", posixpath.relpath(module.folder, module.root), "-am"]
     arguments = [*maven_options(sandbox), *options, *selection, "test"]
     environment = [f"JAVA_HOME={jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
-    return ["env", *environment, "sh", "-c", _TOOL, "sh", *arguments]
+    repository = _own_repository(sandbox)
+    return ["env", *environment, "sh", "-c", _TOOL, "sh", repository, COPY, *arguments]
+
+
+def _own_repository(sandbox: Sandbox) -> str:
+    """The folder of the project's own repository, if `mvn` uses it; otherwise empty."""
+    own = repository_in(sandbox.config)
+    if own is None or sandbox.config.java.maven_options != own.maven_options:
+        return ""
+    return str(own.folder)
 
 
 def maven_options(sandbox: Sandbox) -> list[str]:
