@@ -180,9 +180,16 @@ SKIPPED_CHECKS = (
     *("-Denforcer.skip", "-Dcheckstyle.skip", "-Drat.skip", "-Dpmd.skip", "-Dspotbugs.skip"),
     *("-Djacoco.skip", "-Dlicense.skip", "-Dspotless.check.skip", "-Danimal.sniffer.skip"),
     *("-Dmaven.javadoc.skip", "-Dsortpom.skip", "-Dmaven.gitcommitid.skip"),
+    *("-Dduplicate-finder.skip", "-Dmodernizer.skip", "-Dforbiddenapis.skip"),
+    *("-Dmdep.analyze.skip", "-Dfmt.skip", "-Dspotless.apply.skip"),
+    # Strict parent POMs set their checks by properties of their own, which they build on these.
+    *("-Dair.check.skip-all", "-Dair.check.skip-basic", "-Dair.check.skip-extended"),
+    *("-Dbasepom.check.skip-all", "-Dbasepom.check.skip-basic", "-Dbasepom.check.skip-extended"),
+    # It would remove what the folder of a module's outputs links to.
+    "-Dmaven.clean.skip",
 )
-"""Plugins that check sources or read git's history, and make no classes. In a sandbox, without
-network and git, they often can't run."""
+"""Plugins that check or format sources or read git's history, and make no classes. In a sandbox,
+without network and git, they often can't run; some fail with a newer JDK."""
 
 # A user's repository is below the JVM's user.home, which is not always $HOME.
 _REPOSITORY = r"""
