@@ -185,8 +185,6 @@ SKIPPED_CHECKS = (
     # Strict parent POMs set their checks by properties of their own, which they build on these.
     *("-Dair.check.skip-all", "-Dair.check.skip-basic", "-Dair.check.skip-extended"),
     *("-Dbasepom.check.skip-all", "-Dbasepom.check.skip-basic", "-Dbasepom.check.skip-extended"),
-    # It would remove what the folder of a module's outputs links to.
-    "-Dmaven.clean.skip",
 )
 """Plugins that check or format sources or read git's history, and make no classes. In a sandbox,
 without network and git, they often can't run; some fail with a newer JDK."""
@@ -223,10 +221,24 @@ done
 [ -n "$home" ] || export MAVEN_OPTS="$MAVEN_OPTS -Duser.home=$HOME"
 exec "$tool" "$@"
 """
+# An agent's workspace has links in the place of the modules' outputs. Some plugins take the file
+# that such a path leads to for another one, and overwrite it while they read it: so the outputs lie
+# in the workspace meanwhile.
 _BUILD = r"""
 log=$1; shift
+find . -name target -type l | while IFS= read -r link; do
+    real=$(readlink "$link")
+    [ "${real#/}" != "$real" ] || continue
+    printf '%s\n%s\n' "$link" "$real"
+    rm "$link"
+    [ ! -d "$real" ] || mv "$real" "$link"
+done >"$0/links"
 "$@" >"$log" 2>&1
 code=$?
+while IFS= read -r link && IFS= read -r real; do
+    mkdir -p "$link"
+    mv "$link" "$real" && ln -s "$real" "$link"
+done <"$0/links"
 grep -E "^\[DEBUG\] +\([a-z]\) [A-Za-z]+ = |^\[DEBUG\] Configuring mojo .* basic" "$log" |
     grep -E "Configuring|\) (project|basedir|testPath|classpathElements|compileSourceRoots|argLine\
 |systemPropertyVariables|environmentVariables|workingDirectory|enableAssertions|testClassesDirectory\
