@@ -36,7 +36,7 @@ _MAVEN_NOISE = re.compile(
     r"\[ERROR\] *(?:$|(?:-> )?\[Help|To see the full|Re-run Maven|For more info|After correcting"
     r"|mvn <)"
 )
-_EXCEPTION = re.compile(r"(?:Caused by: )?[\w.]+(?:Exception|Error): ")
+_EXCEPTION = re.compile(r"(?:Caused by: |Exception in thread [^ ]* )?[\w.]+(?:Exception|Error): ")
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,10 @@ exit $code
 """
 _FAILURE = r"""
 details="^ +(symbol|location|required|found)"
-grep -E "^\[(ERROR|FATAL)|$details|^(Caused by: )?[A-Za-z.]+(Exception|Error): " "$1" | head -n 300
+thrown="^(Caused by: |Exception in thread .* )?[A-Za-z.]+(Exception|Error): "
+grep -E "^\[(ERROR|FATAL)|$details|$thrown" "$1" | head -n 300
+# A JVM that crashes or does not start says why in other words.
+grep -qE "^\[(ERROR|FATAL)|$thrown" "$1" || grep -vE "^\[DEBUG\]" "$1" | tail -n 15
 exit 0
 """
 

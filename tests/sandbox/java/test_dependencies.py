@@ -20,9 +20,11 @@ from sandbox.java.project import BuildKind, Module
 from sandbox.java.project_repository import repository_in
 from tests.sandbox.java.conftest import Lay, require_program
 from tests.sandbox.java.programs import (
+    CALC,
     CALC_TEST,
     GRADLE,
     JUNIT_4,
+    MAIN,
     MAVEN,
     MODULES,
     TEST,
@@ -153,7 +155,10 @@ public class Writer extends org.apache.maven.plugin.AbstractMojo {
         try {
             String kind = Files.isSymbolicLink(Paths.get(outputs)) ? "a link" : "a folder";
             Files.write(list.resolveSibling("status.properties"), kind.getBytes());
-            if (Files.exists(list)) Files.write(list, "seen".getBytes());
+            Path made = Paths.get("src/main/java/demo/Made.java");
+            Files.write(made, "package demo; class Made { }".getBytes());
+            if (Files.exists(list))
+                Files.write(list, "<!-- seen -->".getBytes(), StandardOpenOption.APPEND);
         } catch (java.io.IOException error) {
             throw new org.apache.maven.plugin.MojoExecutionException("can't write", error);
         }
@@ -165,7 +170,7 @@ DESCRIPTOR = """\
   <groupId>demo</groupId><artifactId>writer</artifactId><version>1</version>
   <goalPrefix>writer</goalPrefix>
   <mojos><mojo>
-    <goal>write</goal><phase>process-classes</phase><implementation>demo.Writer</implementation>
+    <goal>write</goal><phase>generate-sources</phase><implementation>demo.Writer</implementation>
     <language>java</language><instantiationStrategy>per-lookup</instantiationStrategy>
     <parameters>
       <parameter><name>repository</name><type>java.lang.String</type></parameter>
@@ -200,7 +205,7 @@ WITH_WRITER = """\
 
 
 def lay_out_writer(folder: Path) -> None:
-    """A repository with a plugin of Maven's that writes into the local repository, and tells there
+    """A repository with a plugin of Maven's that writes a source, and into the local repository
     what the folder of outputs is."""
     place = folder / "demo/writer/1"
     (place / "classes/META-INF/maven").mkdir(parents=True)
@@ -215,11 +220,13 @@ def lay_out_writer(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_plugins_write_into_a_copy_of_the_repository_and_see_no_links(
+def test_plugins_write_sources_and_into_a_copy_of_the_repository_and_see_no_links(
     packaged: MavenServer, own_home: Path
 ) -> None:
     lay_out_writer(own_home / "plugins")
-    files = encoded({**MAVEN, "pom.xml": pom("calc", dependencies(JUNIT_4) + WITH_WRITER)})
+    own_pom = pom("calc", dependencies(JUNIT_4) + WITH_WRITER)
+    source = CALC.replace("int sum = 0", "Made made = null; int sum = 0")
+    files = encoded({**MAVEN, "pom.xml": own_pom, MAIN: source})
     with MavenServer(own_home / "plugins").running() as plugins:
         config = for_project(config_of(plugins, packaged), files)
     own = repository_in(config)
@@ -233,10 +240,14 @@ def test_plugins_write_into_a_copy_of_the_repository_and_see_no_links(
         assert f"{own.folder}/junit/junit/4.13.2/junit-4.13.2.jar" in project.class_path
         place = f"{COPY}/demo/writer"
         told = ["cat", f"{place}/status.properties", f"{place}/maven-metadata-stepinto.xml"]
-        assert box.run(Command(told)).output == "a folderseen"
+        assert box.run(Command(told)).output == f"a folder{METADATA}<!-- seen -->"
         outputs = box.run(Command(["sh", "-c", "readlink target; ls target"])).output
         assert outputs.startswith("/tmp/outputs\n")
         assert "test-classes" in outputs
+        # In a workspace that is laid out anew, the source that the plugin wrote is gone.
+        box.run(Command(["rm", "src/main/java/demo/Made.java"]))
+        box.write_files({MAIN: source.replace("sum + 1", "sum + 2").encode()})
+        built_test(box, "demo.CalcTest")
     assert {path: path.read_bytes() for path in own.folder.rglob("*") if path.is_file()} == before
 
 
