@@ -101,14 +101,16 @@ def find_jdk(sandbox: Sandbox) -> Jdk:
 
 
 def choose_jdk(jdks: Sequence[Jdk], release: int | None, gradle: str = "") -> Jdk:
-    """The first JDK if it compiles for a release, else the oldest that does, else the first; of
-    those that run the Gradle in a folder named after its version, if there are some."""
-    jdks = [jdk for jdk in jdks if jdk.feature <= newest_for_gradle(gradle)] or jdks
-    first = jdks[0]
-    if release is None or _compiles(first, release):
-        return first
-    fitting = [jdk for jdk in jdks if _compiles(jdk, release)]
-    return min(fitting, key=lambda jdk: jdk.feature, default=first)
+    """The first JDK if it compiles for a release, else the oldest that does, else the first. Those
+    that run the Gradle in a folder named after its version come before the others."""
+    newest = newest_for_gradle(gradle)
+    running = [jdk for jdk in jdks if jdk.feature <= newest]
+    for among in (running, jdks):
+        fitting = [jdk for jdk in among if _compiles(jdk, release)]
+        if fitting:
+            first = fitting[0]
+            return first if first is among[0] else min(fitting, key=lambda jdk: jdk.feature)
+    return (running or jdks)[0]
 
 
 def newest_for_gradle(folder: str) -> float:
@@ -135,8 +137,8 @@ def why_not_compiled(jdk: Jdk, release: int | None) -> str:
     )
 
 
-def _compiles(jdk: Jdk, release: int) -> bool:
-    return release <= jdk.feature <= NEWEST_FOR.get(release, jdk.feature)
+def _compiles(jdk: Jdk, release: int | None) -> bool:
+    return release is None or release <= jdk.feature <= NEWEST_FOR.get(release, jdk.feature)
 
 
 def _parts(output: str) -> Iterator[list[str]]:

@@ -208,7 +208,7 @@ repository=$1 copy=$2; shift 2
 if [ -n "$repository" ] && [ ! -d "$copy" ]; then
     rm -rf "$copy.new"
     cp -rs "$repository" "$copy.new" && mv "$copy.new" "$copy" &&
-        find "$copy" -name "maven-metadata*" -exec cp --remove-destination "{}" "{}.own" \; \
+        find "$copy" -name "maven-metadata*" -exec cp "{}" "{}.own" \; \
             -exec mv "{}.own" "{}" \;
 fi
 [ -n "$repository" ] && [ -d "$copy" ] && set -- "$@" "-Dmaven.repo.local=$copy"

@@ -75,9 +75,11 @@ def test_the_first_jdk_that_compiles_for_the_release(release: int | None, home: 
         ("/cache/gradle-7.2", 8, "c"),
         ("/cache/gradle-6.0.1/", 8, "c"),
         ("/cache/gradle-4.10", 8, "a"),
-        ("/cache/gradle-8.4", 21, "b"),
+        ("/cache/gradle-8.4", 21, "d"),
         ("/cache/gradle-8.5", 21, "d"),
         ("/cache/gradle-9.9", 25, "e"),
+        ("/cache/gradle-8.5", 25, "e"),
+        ("/cache/gradle-8.4", 99, "b"),
         ("/opt/gradle", 8, "b"),
     ],
 )
