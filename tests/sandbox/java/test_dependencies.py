@@ -99,7 +99,8 @@ public class CalcTest {
         attempt(() -> Files.write(Paths.get("%(home)s/.m2/written"), new byte[0]));
         attempt(() -> Files.write(Paths.get("%(home)s/cache/stepinto/written"), new byte[0]));
         attempt(() -> new java.net.Socket("127.0.0.1", %(port)d).close());
-        attempt(() -> new java.net.URL(mirror() + "hostile/ran/ran.jar").openStream().close());
+        attempt(() -> new java.net.URL(mirror() + "org/ran/1/ran-1.jar").openStream().close());
+        attempt(() -> new java.net.URL(mirror() + "org/ran").openStream().close());
         attempt(() -> new java.net.URL(mirror() + "../../%(home)s/secret").openStream().close());
         attempt(() -> {
             java.net.URL jar = new java.net.URL(mirror() + "junit/junit/4.13.2/junit-4.13.2.jar");
@@ -136,7 +137,8 @@ def test_a_hostile_build_reaches_artifacts_alone(packaged: MavenServer, own_home
         config = for_project(config_of(packaged), encoded({**MAVEN, TEST: source}))
         with pytest.raises(TimeoutError):
             other.accept()
-    assert "/repository/hostile/ran/ran.jar" in packaged.asked, "the hostile code ran"
+    assert "/repository/org/ran/1/ran-1.jar" in packaged.asked, "the hostile code ran"
+    assert "/repository/org/ran" not in packaged.asked, "it may be a folder of the repository"
     assert not list(own_home.rglob("written"))
     assert not [path for path in packaged.asked if "secret" in path or ".." in path]
     own = repository_in(config)
