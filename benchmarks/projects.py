@@ -111,11 +111,12 @@ class Outcome(BaseModel):
 
     @property
     def why_not(self) -> str:
-        """Why it did not start, in a sentence."""
+        """Why it did not start, in a few words."""
         if self.started:
             return ""
         lines = [line for line in (self.answer or self.log).splitlines() if line.strip()]
-        return (lines[0] if self.answer else lines[-1])[:300] if lines else "no answer"
+        words = " ".join(lines) if self.answer else "".join(lines[-1:])
+        return words[:300] or "no answer"
 
 
 def read_list(path: Path) -> list[Project]:

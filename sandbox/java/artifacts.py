@@ -20,7 +20,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from sandbox.environment import cache_folder
@@ -32,9 +32,17 @@ if TYPE_CHECKING:
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect to a repository, and to wait for each part of an answer."""
 MEGABYTE = 1024 * 1024
-PATH = re.compile(r"(?:[A-Za-z0-9_][\w.+~-]*/)*[A-Za-z0-9_][\w.+~-]*", re.ASCII)
+PATH = re.compile(r"(?:[A-Za-z0-9_][\w.+~-]{0,250}/)*[A-Za-z0-9_][\w.+~-]{0,250}", re.ASCII)
 """No segment begins with a dot, so no path leads out of a folder."""
 LONGEST_PATH = 1024
+LONGEST_CHECKSUM = 1024
+"""Bytes that are read of a published checksum."""
+MOST_MISSING = 20_000
+"""Files that one build may ask for and no repository has."""
+MOST_CONNECTIONS = 256
+"""Of one build at a time. A thread answers each."""
+MOST_REASONS = 10
+"""Reasons that are kept of the files that one build was not given."""
 CHECKSUMS = ("sha1", "md5", "sha256", "sha512")
 """Kinds of a file's checksum, which are its suffixes too."""
 
@@ -84,18 +92,23 @@ class ArtifactStore:
             return self.given[path]
         if path in self._missing:
             return None
+        if len(self._missing) >= MOST_MISSING:
+            raise ArtifactRefused(
+                f"the build asks for more than {MOST_MISSING} files that no repository has"
+            )
+        self._spend(0)
         for repository in self.repositories:
             file = self._find(repository, path)
             if file is not None:
-                self._count(file)
                 self.given[path] = file
                 return file
         self._missing.add(path)
         return None
 
-    def _count(self, file: Path) -> None:
+    def _spend(self, size: int) -> None:
+        """Count bytes that the build was given. Raises ArtifactRefused if they are too many."""
         with self._lock:
-            self._bytes += file.stat().st_size
+            self._bytes += size
             if self._bytes > self.most_bytes:
                 raise ArtifactRefused(
                     f"the build asks for more than {self.most_bytes // MEGABYTE} MB of files"
@@ -107,20 +120,32 @@ class ArtifactStore:
 
         kept = repository.folder / path
         if kept.is_file() and kept.name != METADATA:
+            self._spend(kept.stat().st_size)
             return kept
         if repository.url not in self._down:
             try:
-                return kept if self._fetch(repository, path, kept) else None
+                return kept if self._fetch_surely(repository, path, kept) else None
             except requests.RequestException as error:
                 self.unreachable[repository.url] = str(error)
                 if isinstance(error, requests.ConnectionError | requests.Timeout):
                     # Waiting for each file anew would take hours.
                     self._down.add(repository.url)
+            except OSError as error:
+                raise ArtifactRefused(f"{path} can't be kept: {error}") from error
         return kept if kept.is_file() else None
+
+    def _fetch_surely(self, repository: Repository, path: str, kept: Path) -> bool:
+        """Fetch a file, once more if the connection breaks off; False if the repository lacks it.
+        Raises ArtifactRefused, RequestException, OSError."""
+        from requests.exceptions import ChunkedEncodingError
+
+        with suppress(ChunkedEncodingError):
+            return self._fetch(repository, path, kept)
+        return self._fetch(repository, path, kept)
 
     def _fetch(self, repository: Repository, path: str, kept: Path) -> bool:
         """Fetch and check a file; False if the repository lacks it. Raises ArtifactRefused,
-        RequestException."""
+        RequestException, OSError."""
         with self._request(repository, path) as answer:
             if answer is None:
                 return False
@@ -146,6 +171,7 @@ class ArtifactStore:
             size += len(chunk)
             if size > self.largest:
                 raise ArtifactRefused(f"{path} has more than {self.largest // MEGABYTE} MB")
+            self._spend(len(chunk))
             digest.update(chunk)
             file.write(chunk)
         return digest.hexdigest()
@@ -154,8 +180,8 @@ class ArtifactStore:
         """Compare a file with the checksum that its repository publishes, if there is one. Raises
         ArtifactRefused, RequestException."""
         with self._request(repository, f"{path}.sha1") as answer:
-            published = "" if answer is None else answer.content.decode("ascii", "replace")
-        words = re.findall(r"\b[0-9a-f]{40}\b", published.lower())
+            published = b"" if answer is None else next(answer.iter_content(LONGEST_CHECKSUM), b"")
+        words = re.findall(r"\b[0-9a-f]{40}\b", published.decode("ascii", "replace").lower())
         if words and digest not in words:
             raise ArtifactRefused(f"{path} of {repository.url} does not have its checksum")
 
@@ -175,6 +201,10 @@ class ArtifactStore:
                 yield None
                 return
             answer.raise_for_status()
+            if urlsplit(answer.url).path.endswith("/"):
+                # A page that lists a folder; kept as a file, it would stand in the folder's place.
+                yield None
+                return
             yield answer
 
     def _session(self) -> requests.Session:
@@ -193,6 +223,17 @@ class ArtifactStore:
         return session
 
 
+def is_artifact(path: str) -> bool:
+    """Whether a path is `GROUP/ARTIFACT/VERSION/ARTIFACT-VERSION...`, or a list of versions. No
+    other file is asked for by a build tool: it may be a folder of the repository."""
+    *groups, artifact, version, name = ["", "", *path.split("/")]
+    if name == METADATA:
+        return True
+    # A snapshot's file has its time in the place of the word.
+    start = f"{artifact}-{version.removesuffix('SNAPSHOT')}"
+    return any(groups) and name.startswith(start) and "." in name.removeprefix(start)
+
+
 class ArtifactServer(ThreadingMixIn, UnixStreamServer):
     """Gives a store's files over a Unix socket, by HTTP."""
 
@@ -205,8 +246,26 @@ class ArtifactServer(ThreadingMixIn, UnixStreamServer):
         # Sandboxes run as other users. The token in each path keeps all others out.
         socket.chmod(0o666)
         self.store, self.token = store, secrets.token_hex(16)
-        self.refused: list[str] = []
-        """Why files were not given."""
+        self.refused: dict[str, None] = {}
+        """Why files were not given; the first reasons."""
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def note_refusal(self, reason: str) -> None:
+        """Keep a reason for the user, of a build that may ask without end."""
+        if len(self.refused) < MOST_REASONS:
+            self.refused[reason] = None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -222,7 +281,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._give(path)
         except ArtifactRefused as error:
-            self.server.refused.append(str(error))
+            self.server.note_refusal(str(error))
             self._refuse(HTTPStatus.FORBIDDEN)
 
     def do_HEAD(self) -> None:
@@ -232,7 +291,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Raises ArtifactRefused."""
         name, _, suffix = path.rpartition(".")
         kind = suffix if suffix in CHECKSUMS else ""
-        file = self.server.store.get(name if kind else path)
+        wanted = name if kind else path
+        if not is_artifact(wanted):
+            raise ArtifactRefused(f"{wanted[:LONGEST_PATH]!r} is not the path of an artifact")
+        file = self.server.store.get(wanted)
         if file is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return

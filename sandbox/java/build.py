@@ -291,14 +291,17 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
     else:
         workspace.built[module] = known
         return known.project
-    workspace.built[module] = _as_built(job, job.scan, found, project)
-    return project
+    built = workspace.built[module] = _as_built(job, job.scan, found, project)
+    return built.project
 
 
 def _as_built(job: BuildJob, scan: Scan, found: Found, project: JavaProject) -> _Built:
     """Record a build. Files that the build wrote are no changes; files edited meanwhile are."""
     roots = project.class_roots
     after = scan_workspace(job.sandbox, outputs=[roots] if project.class_path else [])
+    if any(path not in job.scan.stamps for path in after.sources):
+        # The build makes sources beside the others, and they may be gone before the next one.
+        project = replace(project, steps=())
     seen = Scan({**after.stamps, **scan.stamps})
     return _Built(seen, found.file, project, after.outputs.get(roots, ""))
 

@@ -56,6 +56,7 @@ log=$1; rm -f "$2"; shift 2
 """
 _FAILURE = r"""
 grep -E -A4 "\.java:[0-9]+: error:" "$1" | head -n 300
+grep -E "^(:[A-Za-z0-9:_-]*)?error: " "$1" | head -n 20
 grep "^Initialization script" "$1"
 grep -A15 "What went wrong" "$1" | head -n 40
 [ -s "$1" ] && ! grep -q "What went wrong" "$1" && tail -n 15 "$1"
@@ -86,8 +87,8 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         if posixpath.basename(SCRIPT) in output and not in_sources:
             # The script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
-        failed = with_advice(job.sandbox, build_failed(job.sandbox, "gradle", output))
-        raise failed if failed.in_sources else _with_wanted(job, module, failed)
+        failed = build_failed(job.sandbox, "gradle", output, _lacking_gradle(job, module))
+        raise with_advice(job.sandbox, failed)
     try:
         described: Mapping[str, Any] = json.loads(job.sandbox.read_file(DESCRIPTION))
     except (SandboxFileError, ValueError) as error:
@@ -110,19 +111,19 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     )
 
 
-def _with_wanted(job: BuildJob, module: Module, failed: BuildFailed) -> BuildFailed:
-    """A failure, with the Gradle that the project's wrapper asks for if the sandbox lacks it."""
+def _lacking_gradle(job: BuildJob, module: Module) -> str:
+    """What to say of the Gradle that the project's wrapper asks for; empty if the sandbox has it,
+    or it asks for none."""
     wrapper = posixpath.join(module.root, GRADLE_WRAPPER)
     try:
         wanted = gradle_for({GRADLE_WRAPPER: job.sandbox.read_file(wrapper, SOURCE_LIMIT)})
     except SandboxFileError:
-        return failed
+        return ""
     if wanted is None or job.sandbox.config.java.gradle_home is not None:
-        return failed
-    return BuildFailed(
-        f"{failed}\nThe project's wrapper asks for {wanted.name}, which was not fetched: name a "
-        "repository that has its archive in sandbox.java.repositories, or set "
-        "sandbox.java.gradle_home"
+        return ""
+    return (
+        f"the project's wrapper asks for {wanted.name}, which was not fetched: name a repository "
+        "that has its archive in sandbox.java.repositories, or set sandbox.java.gradle_home"
     )
 
 

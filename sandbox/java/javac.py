@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import BuildFailed, SandboxFileError
+from sandbox.java.jdk import find_jdk, why_not_compiled
 from sandbox.java.project import BuildJob, CompileStep, timed_out
 from sandbox.shell import FOLDER, write_bytes
 from sandbox.text import source_lines
@@ -26,6 +27,8 @@ _JAVAC = re.compile(
 _MAVEN = re.compile(
     r"^\[ERROR\] (?P<file>/\S.*?\.java):\[(?P<line>\d{1,9}),\d+\] (?:error: )?(?P<text>.*)"
 )
+_WITHOUT_FILE = re.compile(r"(?::[\w:-]*?)?(error: .*)")
+"""What javac says of its options; Gradle 4 leaves the name of its task before the first."""
 _DETAIL = re.compile(
     r"^(?:\[ERROR\])?\s+(?P<name>symbol|location|required|found|reason) *: *(?P<text>.*)"
 )
@@ -33,7 +36,7 @@ _MAVEN_NOISE = re.compile(
     r"\[ERROR\] *(?:$|(?:-> )?\[Help|To see the full|Re-run Maven|For more info|After correcting"
     r"|mvn <)"
 )
-_EXCEPTION = re.compile(r"(?:Caused by: )?[\w.]+(?:Exception|Error): ")
+_EXCEPTION = re.compile(r"(?:Caused by: |Exception in thread [^ ]* )?[\w.]+(?:Exception|Error): ")
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ def _reasons(output: str) -> list[str]:
     if gradle is not None:
         told = lines[gradle + 1 : gradle + 1 + MAX_LINES]
         end = next((i for i, line in enumerate(told) if line.startswith("* Try")), len(told))
-        return told[:end]
+        javac = [match[1] for line in lines[:gradle] if (match := _WITHOUT_FILE.match(line))]
+        return [*javac[:MAX_ERRORS], *told[:end]]
     told = [line for line in lines if line.startswith(("[ERROR]", "[FATAL]"))]
     maven = [line for line in told if not _MAVEN_NOISE.match(line)]
     if len(maven) <= 1:
@@ -121,8 +125,9 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
         raise build_failed(job.sandbox, "javac", result.output)
 
 
-def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
-    """The error for a failed build, with what is needed to fix it."""
+def build_failed(sandbox: Sandbox, tool: str, output: str, cause: str = "") -> BuildFailed:
+    """The error for a failed build, with what is needed to fix it. `cause` says what is known to be
+    wrong with the build itself, if its sources are not."""
 
     def source_line(file: str, line: int) -> str:
         with suppress(SandboxFileError):
@@ -131,5 +136,9 @@ def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
         return ""
 
     shown = shown_errors(output, sandbox.workspace, source_line)
-    message = f"the build failed ({tool}), so nothing can start until this is fixed:\n{shown}"
-    return BuildFailed(message, in_sources=any(compiler_errors(output, sandbox.workspace)))
+    in_sources = any(compiler_errors(output, sandbox.workspace))
+    message = f"the build failed ({tool}), so nothing can start until this is fixed:\n"
+    if not in_sources:
+        jdk = why_not_compiled(find_jdk(sandbox), sandbox.config.java.release)
+        message += "".join(f"{reason}\n" for reason in (cause, jdk) if reason)
+    return BuildFailed(message + shown, in_sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,12 @@ tell "$(home_of java)"
 """
 NEWEST_FOR = {5: 8, 6: 11, 7: 19}
 """The last JDKs that compile for old releases."""
+RUNS_GRADLE = {
+    **{11: (5, 0), 12: (5, 4), 13: (6, 0), 14: (6, 3), 15: (6, 7), 16: (7, 0), 17: (7, 3)},
+    **{18: (7, 5), 19: (7, 6), 20: (8, 3), 21: (8, 5), 22: (8, 8), 23: (8, 10), 24: (8, 14)},
+    25: (9, 1),
+}
+"""The first Gradle that each JDK runs."""
 
 
 @dataclass(frozen=True)
@@ -85,24 +92,53 @@ def find_jdk(sandbox: Sandbox) -> Jdk:
     jdks = [
         Jdk(told["home"], _version(told), told.get("tools")) for told in found if "javac" in told
     ]
-    jdk = choose_jdk(jdks, sandbox.config.java.release)
+    java = sandbox.config.java
+    jdk = choose_jdk(jdks, java.release, java.gradle_home or "")
     if jdk.feature < OLDEST:
         raise JavaUnavailable(f"{jdk.home} is Java {jdk.version}; {OLDEST} is the oldest: {HINT}")
     _found[sandbox] = jdk
     return jdk
 
 
-def choose_jdk(jdks: Sequence[Jdk], release: int | None) -> Jdk:
-    """The first JDK if it compiles for a release, else the oldest that does, else the first."""
-    first = jdks[0]
-    if release is None or _compiles(first, release):
-        return first
-    fitting = [jdk for jdk in jdks if _compiles(jdk, release)]
-    return min(fitting, key=lambda jdk: jdk.feature, default=first)
+def choose_jdk(jdks: Sequence[Jdk], release: int | None, gradle: str = "") -> Jdk:
+    """The first JDK if it compiles for a release, else the oldest that does, else the first. Those
+    that run the Gradle in a folder named after its version come before the others."""
+    newest = newest_for_gradle(gradle)
+    running = [jdk for jdk in jdks if jdk.feature <= newest]
+    for among in (running, jdks):
+        fitting = [jdk for jdk in among if _compiles(jdk, release)]
+        if fitting:
+            first = fitting[0]
+            return first if first is among[0] else min(fitting, key=lambda jdk: jdk.feature)
+    return (running or jdks)[0]
 
 
-def _compiles(jdk: Jdk, release: int) -> bool:
-    return release <= jdk.feature <= NEWEST_FOR.get(release, jdk.feature)
+def newest_for_gradle(folder: str) -> float:
+    """The newest JDK that runs the Gradle in a folder such as `gradle-8.5`; no limit if unknown."""
+    match = re.search(r"gradle-(\d{1,4})\.(\d{1,4})[^/]*/*$", folder)
+    if match is None:
+        return math.inf
+    version = int(match[1]), int(match[2])
+    if version >= max(RUNS_GRADLE.values()):
+        return math.inf
+    return max((jdk for jdk, first in RUNS_GRADLE.items() if first <= version), default=10)
+
+
+def why_not_compiled(jdk: Jdk, release: int | None) -> str:
+    """Why a project of a release does not compile; empty if it is not for its JDK."""
+    if release is None or _compiles(jdk, release):
+        return ""
+    newest = NEWEST_FOR.get(release)
+    wanted = f"{release} or later" if newest is None else f"{newest} or earlier"
+    return (
+        f"the project is written for Java {release}, and the JDK here, {jdk.home} "
+        f"({jdk.version}), does not compile for it: install JDK {wanted} where the sandbox sees "
+        "it, or set sandbox.java.java_home to its folder"
+    )
+
+
+def _compiles(jdk: Jdk, release: int | None) -> bool:
+    return release is None or release <= jdk.feature <= NEWEST_FOR.get(release, jdk.feature)
 
 
 def _parts(output: str) -> Iterator[list[str]]:

@@ -24,7 +24,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
-from sandbox.java.project_repository import with_advice
+from sandbox.java.project_repository import repository_in, with_advice
 from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
@@ -180,9 +180,14 @@ SKIPPED_CHECKS = (
     *("-Denforcer.skip", "-Dcheckstyle.skip", "-Drat.skip", "-Dpmd.skip", "-Dspotbugs.skip"),
     *("-Djacoco.skip", "-Dlicense.skip", "-Dspotless.check.skip", "-Danimal.sniffer.skip"),
     *("-Dmaven.javadoc.skip", "-Dsortpom.skip", "-Dmaven.gitcommitid.skip"),
+    *("-Dduplicate-finder.skip", "-Dmodernizer.skip", "-Dforbiddenapis.skip"),
+    *("-Dmdep.analyze.skip", "-Dfmt.skip", "-Dspotless.apply.skip"),
+    # Strict parent POMs set their checks by properties of their own, which they build on these.
+    *("-Dair.check.skip-all", "-Dair.check.skip-basic", "-Dair.check.skip-extended"),
+    *("-Dbasepom.check.skip-all", "-Dbasepom.check.skip-basic", "-Dbasepom.check.skip-extended"),
 )
-"""Plugins that check sources or read git's history, and make no classes. In a sandbox, without
-network and git, they often can't run."""
+"""Plugins that check or format sources or read git's history, and make no classes. In a sandbox,
+without network and git, they often can't run; some fail with a newer JDK."""
 
 # A user's repository is below the JVM's user.home, which is not always $HOME.
 _REPOSITORY = r"""
@@ -195,7 +200,18 @@ done
 [ -f /etc/maven/settings-debian.xml ] && [ -d /usr/share/maven-repo ] && echo debian
 exit 0
 """
+COPY = f"{FOLDER}/repository"
+"""Links to the files of the project's own repository: some plugins write beside them, and look for
+lists of versions in Maven's first repository alone, so that `maven.repo.local.tail` does not do."""
 _TOOL = r"""
+repository=$1 copy=$2; shift 2
+if [ -n "$repository" ] && [ ! -d "$copy" ]; then
+    rm -rf "$copy.new"
+    cp -rs "$repository" "$copy.new" && mv "$copy.new" "$copy" &&
+        find "$copy" -name "maven-metadata*" -exec cp "{}" "{}.own" \; \
+            -exec mv "{}.own" "{}" \;
+fi
+[ -n "$repository" ] && [ -d "$copy" ] && set -- "$@" "-Dmaven.repo.local=$copy"
 tool=$(command -v mvn)
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
 for own in "$home"/.m2/wrapper/dists/*/*/*/bin/mvn /root/.m2/wrapper/dists/*/*/*/bin/mvn; do
@@ -205,10 +221,24 @@ done
 [ -n "$home" ] || export MAVEN_OPTS="$MAVEN_OPTS -Duser.home=$HOME"
 exec "$tool" "$@"
 """
+# An agent's workspace has links in the place of the modules' outputs. Some plugins take the file
+# that such a path leads to for another one, and overwrite it while they read it: so the outputs lie
+# in the workspace meanwhile.
 _BUILD = r"""
 log=$1; shift
+find . -name target -type l | while IFS= read -r link; do
+    real=$(readlink "$link")
+    [ "${real#/}" != "$real" ] || continue
+    printf '%s\n%s\n' "$link" "$real"
+    rm "$link"
+    [ ! -d "$real" ] || mv "$real" "$link"
+done >"$0/links"
 "$@" >"$log" 2>&1
 code=$?
+while IFS= read -r link && IFS= read -r real; do
+    mkdir -p "$link"
+    mv "$link" "$real" && ln -s "$real" "$link"
+done <"$0/links"
 grep -E "^\[DEBUG\] +\([a-z]\) [A-Za-z]+ = |^\[DEBUG\] Configuring mojo .* basic" "$log" |
     grep -E "Configuring|\) (project|basedir|testPath|classpathElements|compileSourceRoots|argLine\
 |systemPropertyVariables|environmentVariables|workingDirectory|enableAssertions|testClassesDirectory\
@@ -220,7 +250,10 @@ exit $code
 """
 _FAILURE = r"""
 details="^ +(symbol|location|required|found)"
-grep -E "^\[(ERROR|FATAL)|$details|^(Caused by: )?[A-Za-z.]+(Exception|Error): " "$1" | head -n 300
+thrown="^(Caused by: |Exception in thread .* )?[A-Za-z.]+(Exception|Error): "
+grep -E "^\[(ERROR|FATAL)|$details|$thrown" "$1" | head -n 300
+# A JVM that crashes or does not start says why in other words.
+grep -qE "^\[(ERROR|FATAL)|$thrown" "$1" || grep -vE "^\[DEBUG\]" "$1" | tail -n 15
 exit 0
 """
 
@@ -232,7 +265,10 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
         raise with_advice(job.sandbox, build_failed(job.sandbox, "mvn", output))
-    return project_of(read_log(told.output), job.absolute(module.folder), module)
+    own = _own_repository(job.sandbox)
+    # A program under test could replace the links, but not what they lead to.
+    output = told.output.replace(COPY, own) if own else told.output
+    return project_of(read_log(output), job.absolute(module.folder), module)
 
 
 def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[str]) -> list[str]:
@@ -243,7 +279,16 @@ def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[
         selection = ["-pl", posixpath.relpath(module.folder, module.root), "-am"]
     arguments = [*maven_options(sandbox), *options, *selection, "test"]
     environment = [f"JAVA_HOME={jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
-    return ["env", *environment, "sh", "-c", _TOOL, "sh", *arguments]
+    repository = _own_repository(sandbox)
+    return ["env", *environment, "sh", "-c", _TOOL, "sh", repository, COPY, *arguments]
+
+
+def _own_repository(sandbox: Sandbox) -> str:
+    """The folder of the project's own repository, if `mvn` uses it; otherwise empty."""
+    own = repository_in(sandbox.config)
+    if own is None or sandbox.config.java.maven_options != own.maven_options:
+        return ""
+    return str(own.folder)
 
 
 def maven_options(sandbox: Sandbox) -> list[str]:

@@ -85,12 +85,12 @@ def test_an_absent_interpreter_is_told() -> None:
 def test_ratios_are_of_medians() -> None:
     fast = Outcome(project=project(), plain_error="", started=True, cold=9.0)
     fast.plain, fast.stops, fast.restarts = [1.0, 2.0, 9.0], [3.0], [1.0]
-    lost = Outcome(project=project(), plain_error="", answer="Error (launch_failed): no shop\nmore")
+    lost = Outcome(project=project(), plain_error="", answer="Error (build_failed):\nno shop")
     cells = [[*column.cells] for column in table([fast, lost]).columns]
     assert [first for first, _ in cells[:8]] == [
         *("shop", "yes", "9.0", "2.0", "3.0", "1.50", "1.0", "0.50")
     ]
-    assert [second for _, second in cells[-1:]] == ["Error (launch_failed): no shop"]
+    assert [second for _, second in cells[-1:]] == ["Error (build_failed): no shop"]
     assert summary([fast, lost]) == "python: 1 of 2 started at the first try"
 
 

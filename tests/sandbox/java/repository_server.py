@@ -25,6 +25,8 @@ class MavenServer:
         """What the requests gave as `Authorization`."""
         self.lies = False
         """Whether the checksums are wrong."""
+        self.breaks_off = 0
+        """How many of the next answers end before their end."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
 
@@ -62,11 +64,24 @@ def _handler(server: MavenServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             server.asked.append(self.path)
             server.authorizations.add(self.headers.get("Authorization", ""))
-            body = server.answer(self.path.removeprefix("/repository/"))
-            self.send_response(404 if body is None else 200)
-            self.send_header("Content-Length", str(len(body or b"")))
+            path = self.path.removeprefix("/repository/")
+            is_folder = (server.folder / path).is_dir()
+            if is_folder and not path.endswith("/"):
+                self.give(301, b"", Location=f"{self.path}/")
+                return
+            body = b"<html>a list of files</html>" if is_folder else server.answer(path)
+            self.give(404 if body is None else 200, body or b"")
+
+        def give(self, status: int, body: bytes, **headers: str) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body or b"")
+            if server.breaks_off > 0:
+                server.breaks_off -= 1
+                self.close_connection = True
+                body = body[: len(body) // 2]
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Says nothing."""

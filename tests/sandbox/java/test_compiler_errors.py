@@ -72,4 +72,6 @@ def test_a_build_that_fails_otherwise_shows_its_reason() -> None:
     assert shown_errors(gradle, "/w", no_source) == "Could not resolve x:y:1.\n> No cached version"
     maven = "[INFO] x\n[ERROR] Plugin a:b:1 not found\n[ERROR] \n[ERROR] -> [Help 1]\n"
     assert shown_errors(maven, "/w", no_source) == "[ERROR] Plugin a:b:1 not found"
+    crashed = 'Exception in thread "main" java.lang.InternalError: a fault'
+    assert shown_errors(f"noise\n{crashed}\n", "/w", no_source) == crashed
     assert shown_errors("some\nlast words\n", "/w", no_source) == "some\nlast words"

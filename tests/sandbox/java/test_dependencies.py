@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from sandbox.base import JavaConfig
 from sandbox.errors import BuildFailed, SandboxUnavailable
 from sandbox.java.build import built_test
 from sandbox.java.dependencies import find_builds, for_project
+from sandbox.java.maven import COPY
 from sandbox.java.project import BuildKind, Module
 from sandbox.java.project_repository import repository_in
 from tests.sandbox.java.conftest import Lay, require_program
 from tests.sandbox.java.programs import (
+    CALC,
     CALC_TEST,
     GRADLE,
     JUNIT_4,
+    MAIN,
     MAVEN,
     MODULES,
     TEST,
@@ -95,7 +99,8 @@ public class CalcTest {
         attempt(() -> Files.write(Paths.get("%(home)s/.m2/written"), new byte[0]));
         attempt(() -> Files.write(Paths.get("%(home)s/cache/stepinto/written"), new byte[0]));
         attempt(() -> new java.net.Socket("127.0.0.1", %(port)d).close());
-        attempt(() -> new java.net.URL(mirror() + "hostile/ran/ran.jar").openStream().close());
+        attempt(() -> new java.net.URL(mirror() + "org/ran/1/ran-1.jar").openStream().close());
+        attempt(() -> new java.net.URL(mirror() + "org/ran").openStream().close());
         attempt(() -> new java.net.URL(mirror() + "../../%(home)s/secret").openStream().close());
         attempt(() -> {
             java.net.URL jar = new java.net.URL(mirror() + "junit/junit/4.13.2/junit-4.13.2.jar");
@@ -132,13 +137,120 @@ def test_a_hostile_build_reaches_artifacts_alone(packaged: MavenServer, own_home
         config = for_project(config_of(packaged), encoded({**MAVEN, TEST: source}))
         with pytest.raises(TimeoutError):
             other.accept()
-    assert "/repository/hostile/ran/ran.jar" in packaged.asked, "the hostile code ran"
+    assert "/repository/org/ran/1/ran-1.jar" in packaged.asked, "the hostile code ran"
+    assert "/repository/org/ran" not in packaged.asked, "it may be a folder of the repository"
     assert not list(own_home.rglob("written"))
     assert not [path for path in packaged.asked if "secret" in path or ".." in path]
     own = repository_in(config)
     assert own is not None
     jar = own.folder / "junit/junit/4.13.2/junit-4.13.2.jar"
     assert jar.read_bytes() == (PACKAGED / "junit/junit/4.13.2/junit-4.13.2.jar").read_bytes()
+
+
+WRITER = """\
+package demo;
+import java.nio.file.*;
+public class Writer extends org.apache.maven.plugin.AbstractMojo {
+    private String repository, outputs;
+    public void execute() throws org.apache.maven.plugin.MojoExecutionException {
+        Path list = Paths.get(repository, "demo", "writer", "maven-metadata-stepinto.xml");
+        try {
+            String kind = Files.isSymbolicLink(Paths.get(outputs)) ? "a link" : "a folder";
+            Files.write(list.resolveSibling("status.properties"), kind.getBytes());
+            Path made = Paths.get("src/main/java/demo/Made.java");
+            Files.write(made, "package demo; class Made { }".getBytes());
+            if (Files.exists(list))
+                Files.write(list, "<!-- seen -->".getBytes(), StandardOpenOption.APPEND);
+        } catch (java.io.IOException error) {
+            throw new org.apache.maven.plugin.MojoExecutionException("can't write", error);
+        }
+    }
+}
+"""
+DESCRIPTOR = """\
+<plugin>
+  <groupId>demo</groupId><artifactId>writer</artifactId><version>1</version>
+  <goalPrefix>writer</goalPrefix>
+  <mojos><mojo>
+    <goal>write</goal><phase>generate-sources</phase><implementation>demo.Writer</implementation>
+    <language>java</language><instantiationStrategy>per-lookup</instantiationStrategy>
+    <parameters>
+      <parameter><name>repository</name><type>java.lang.String</type></parameter>
+      <parameter><name>outputs</name><type>java.lang.String</type></parameter>
+    </parameters>
+    <configuration>
+      <repository implementation="java.lang.String">${settings.localRepository}</repository>
+      <outputs implementation="java.lang.String">${project.build.directory}</outputs>
+    </configuration>
+  </mojo></mojos>
+</plugin>
+"""
+METADATA = """\
+<metadata>
+  <groupId>demo</groupId><artifactId>writer</artifactId>
+  <versioning><release>1</release><versions><version>1</version></versions></versioning>
+</metadata>
+"""
+UTILS = """\
+<packaging>maven-plugin</packaging>
+<dependencies><dependency>
+  <groupId>org.codehaus.plexus</groupId><artifactId>plexus-utils</artifactId>
+  <version>debian</version>
+</dependency></dependencies>
+"""
+WITH_WRITER = """\
+<build><plugins><plugin>
+  <groupId>demo</groupId><artifactId>writer</artifactId>
+  <executions><execution><goals><goal>write</goal></goals></execution></executions>
+</plugin></plugins></build>
+"""
+
+
+def lay_out_writer(folder: Path) -> None:
+    """A repository with a plugin of Maven's that writes a source, and into the local repository
+    what the folder of outputs is."""
+    place = folder / "demo/writer/1"
+    (place / "classes/META-INF/maven").mkdir(parents=True)
+    (place / "classes/META-INF/maven/plugin.xml").write_text(DESCRIPTOR)
+    (place / "Writer.java").write_text(WRITER)
+    (place / "writer-1.pom").write_text(pom("writer", UTILS))
+    (place.parent / "maven-metadata.xml").write_text(METADATA)
+    api = PACKAGED / "org/apache/maven/maven-plugin-api/3.x/maven-plugin-api-3.x.jar"
+    compiler = ["javac", "--release", "8", "-cp", str(api), "-d", "classes", "Writer.java"]
+    subprocess.run(compiler, cwd=place, check=True, capture_output=True)
+    subprocess.run(["jar", "cf", "writer-1.jar", "-C", "classes", "."], cwd=place, check=True)
+
+
+@pytest.mark.slow
+def test_plugins_write_sources_and_into_a_copy_of_the_repository_and_see_no_links(
+    packaged: MavenServer, own_home: Path
+) -> None:
+    lay_out_writer(own_home / "plugins")
+    own_pom = pom("calc", dependencies(JUNIT_4) + WITH_WRITER)
+    source = CALC.replace("int sum = 0", "Made made = null; int sum = 0")
+    files = encoded({**MAVEN, "pom.xml": own_pom, MAIN: source})
+    with MavenServer(own_home / "plugins").running() as plugins:
+        config = for_project(config_of(plugins, packaged), files)
+    own = repository_in(config)
+    assert own is not None
+    before = {path: path.read_bytes() for path in own.folder.rglob("*") if path.is_file()}
+    with open_sandbox(config) as box:
+        box.write_files(files)
+        box.run(Command(["sh", "-c", "mkdir /tmp/outputs && ln -s /tmp/outputs target"]))
+        _, project = built_test(box, "demo.CalcTest")
+        # The links of the copy can be replaced: the tests run without it.
+        assert f"{own.folder}/junit/junit/4.13.2/junit-4.13.2.jar" in project.class_path
+        place = f"{COPY}/demo/writer"
+        told = ["cat", f"{place}/status.properties", f"{place}/maven-metadata-stepinto.xml"]
+        assert box.run(Command(told)).output == f"a folder{METADATA}<!-- seen -->"
+        outputs = box.run(Command(["sh", "-c", "readlink target; ls target"])).output
+        assert outputs.startswith("/tmp/outputs\n")
+        assert "test-classes" in outputs
+        # In a workspace that is laid out anew, the source that the plugin wrote is gone.
+        box.run(Command(["rm", "src/main/java/demo/Made.java"]))
+        box.write_files({MAIN: source.replace("sum + 1", "sum + 2").encode()})
+        built_test(box, "demo.CalcTest")
+    assert {path: path.read_bytes() for path in own.folder.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.slow

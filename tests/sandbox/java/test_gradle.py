@@ -61,5 +61,21 @@ def test_a_source_that_names_our_script_is_a_source_with_an_error(lay_out: Lay) 
 def test_a_failing_build_names_the_gradle_that_its_wrapper_asks_for(lay_out: Lay) -> None:
     wrapper = {"gradle/wrapper/gradle-wrapper.properties": "distributionUrl=x/gradle-8.5-bin.zip"}
     box = lay_out({**GRADLE, **wrapper, "settings.gradle": "plugins { id 'org.example' }"})
-    with pytest.raises(BuildFailed, match=r"asks for gradle-8\.5(.|\n)*sandbox\.java\.gradle_home"):
+    with pytest.raises(BuildFailed) as raised:
         built_test(box, "demo.CalcTest")
+    reason, *rest = str(raised.value).splitlines()[1:]
+    assert "asks for gradle-8.5" in reason
+    assert reason.endswith("set sandbox.java.gradle_home")
+    assert any("settings file" in line for line in rest)
+
+
+@pytest.mark.slow
+def test_what_the_compiler_says_of_its_options_and_which_jdk_is_wanted(lay_out: Lay) -> None:
+    old = GRADLE["build.gradle"].replace("sourceCompatibility = 8", "sourceCompatibility = 5")
+    box = lay_out({**GRADLE, "build.gradle": old}, java={"release": 5})
+    with pytest.raises(BuildFailed) as raised:
+        built_test(box, "demo.CalcTest")
+    reason, *rest = str(raised.value).splitlines()[1:]
+    assert "written for Java 5" in reason
+    assert "install JDK 8 or earlier" in reason
+    assert any(line.startswith("error: Source option 5 is no longer") for line in rest)

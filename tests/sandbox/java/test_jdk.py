@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import Command, Sandbox
 from sandbox.errors import JavaUnavailable
-from sandbox.java.jdk import Jdk, choose_jdk, find_jdk, release_of
+from sandbox.java.jdk import Jdk, choose_jdk, find_jdk, release_of, why_not_compiled
 from tests.sandbox.java.conftest import Lay, require_program
 
 HOME = "/workspace/jdk"
@@ -65,6 +65,36 @@ def test_versions() -> None:
 def test_the_first_jdk_that_compiles_for_the_release(release: int | None, home: str) -> None:
     jdks = [Jdk("b", "17.0.1"), Jdk("d", "25"), Jdk("a", "1.8.0_402"), Jdk("c", "21.0.2")]
     assert choose_jdk(jdks, release).home == home
+
+
+@pytest.mark.parametrize(
+    ("gradle", "release", "home"),
+    [
+        ("", 8, "b"),
+        ("/cache/gradle-8.10.1", 8, "b"),
+        ("/cache/gradle-7.2", 8, "c"),
+        ("/cache/gradle-6.0.1/", 8, "c"),
+        ("/cache/gradle-4.10", 8, "a"),
+        ("/cache/gradle-8.4", 21, "d"),
+        ("/cache/gradle-8.5", 21, "d"),
+        ("/cache/gradle-9.9", 25, "e"),
+        ("/cache/gradle-8.5", 25, "e"),
+        ("/cache/gradle-8.4", 99, "b"),
+        ("/opt/gradle", 8, "b"),
+    ],
+)
+def test_the_first_jdk_that_runs_the_projects_gradle(gradle: str, release: int, home: str) -> None:
+    versions = {"b": "17.0.1", "d": "21", "e": "25", "c": "11.0.2", "a": "1.8.0_402"}
+    jdks = [Jdk(name, version) for name, version in versions.items()]
+    assert choose_jdk(jdks, release, gradle).home == home
+
+
+def test_what_is_said_if_no_jdk_compiles_for_the_release() -> None:
+    jdk = Jdk("/jdk", "17.0.1")
+    assert "for Java 6, and the JDK here, /jdk (17.0.1)" in why_not_compiled(jdk, 6)
+    assert "install JDK 11 or earlier" in why_not_compiled(jdk, 6)
+    assert "install JDK 21 or later" in why_not_compiled(jdk, 21)
+    assert [why_not_compiled(jdk, release) for release in (None, 7, 8, 17)] == [""] * 4
 
 
 @pytest.mark.parametrize(

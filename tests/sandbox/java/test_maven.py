@@ -102,6 +102,12 @@ def test_configured_options_stand_in_for_the_automatic_ones(lay_out: Lay) -> Non
         built_test(box, "CalcTest")
 
 
+def test_a_maven_that_does_not_start_says_why(lay_out: Lay) -> None:
+    box = lay_out({**MAVEN, ".mvn/jvm.config": "-XX:+NoSuchThing"})
+    with pytest.raises(BuildFailed, match="Unrecognized VM option 'NoSuchThing'"):
+        built_test(box, "CalcTest")
+
+
 def test_a_repository_that_the_sandbox_may_read(lay_out: Lay, tmp_path: Path) -> None:
     (tmp_path / "repository" / "org").mkdir(parents=True)
     tmp_path.chmod(0o755)
