@@ -335,7 +335,8 @@ def confirmed(candidate: Candidate) -> bool:
 
 
 def resolved(candidate: Candidate) -> bool:
-    """The rollout fixed the bug, by the patch a Program Inspector planned (`only_resolved`)."""
+    """The rollout fixed the bug; a Program Inspector's did, by the patch that it planned
+    (`only_resolved`)."""
     outcome, attempt = candidate.outcome, candidate.conversation.patch_attempt
     in_time = not candidate.inspects or attempt == outcome.patch_attempts
     return (outcome.resolved and in_time) or not candidate.config.only_resolved

@@ -407,7 +407,7 @@ def run_pip(
     installer = sys.executable if python == runner_python() else python
     cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
     built = wheels_folder(python)
-    options = ["--quiet", "--only-binary", ":all:", *options]
+    options = ["--quiet", "--disable-pip-version-check", "--only-binary", ":all:", *options]
     options += ["--find-links", str(built)] if built.is_dir() else []
     with tempfile.TemporaryDirectory() as own:
         argv = [installer, "-c", _PIP, "install", *options, "--", *packages]

@@ -46,6 +46,8 @@ TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w
 MAKES_TESTS = (b"setattr(", b"type(", b"globals()", b"locals()", b"load_tests", b"metaclass")
 """What files contain whose tests are made by a program."""
 SPELLED_ALIKE = 0.8
+CLASS_OR_METHOD = re.compile(r"[\w.$]+(?:#.*)?", re.DOTALL)
+"""How a Java test is named, but for commands, paths and lines."""
 LINE = re.compile(r"(?P<path>[^:]+\.py):(?P<line>\d{1,9})")
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
@@ -136,7 +138,10 @@ class LiveRepository:
         """Why there is no such test among the files, as their text shows; None if there may be.
         `earlier` are files that had it."""
         if self.language == "java":
-            return self._name_not_there(files, test)
+            # The debugger reads commands, paths and `Class.method`, and says what is wrong there.
+            is_plain = CLASS_OR_METHOD.fullmatch(test) is not None
+            is_dotted = bool(find_test(files, test.rpartition(".")[0])[0])
+            return self._name_not_there(files, test) if is_plain and not is_dotted else None
         if (line := LINE.fullmatch(test)) is not None and line["path"] in files:
             return _in_no_test(files, line["path"], int(line["line"]))
         try:
@@ -149,6 +154,12 @@ class LiveRepository:
         places = (name for name in target.names if "::" in name or not is_among(files, name))
         refusals = (self._name_not_there(files, name, earlier) for name in places)
         return next(filter(None, refusals), None)
+
+    def left_out(self, test: str) -> tuple[str, ...]:
+        """The options of a command that do not apply, since they break a session."""
+        with suppress(TargetError):
+            return parse_target(test).left_out if self.language == "python" else ()
+        return ()
 
     def places(self, test: str) -> tuple[str, ...]:
         """The files, folders and tests that a command names to pytest; of another test itself."""
@@ -281,7 +292,8 @@ class LiveRepository:
 
     def expanded(self, sandbox: Sandbox, tests: Iterable[str]) -> tuple[str, ...]:
         """The node ids that these tests stand for: the cases of a parametrised test, the tests of a
-        file, a class or a selection. What can't be collected stays. Raises SandboxError."""
+        file, a class or a selection. What can't be collected stays. Raises ConfigError for a test
+        that its file does not have, SandboxError."""
         found: dict[str, None] = {}
         for test in tests:
             target = parse_target(test) if self.language == "python" and "[" not in test else None
@@ -289,6 +301,11 @@ class LiveRepository:
             if target is not None and target.kind == "pytest":
                 seconds = self.benchmark.test_timeout
                 ids = collect_tests(sandbox, target.names, target.options, seconds)
+                for path in {name.partition("::")[0] for name in target.names if not ids}:
+                    if others := collect_tests(sandbox, [path], (), seconds):
+                        raise ConfigError(
+                            f"there is no test `{test}`: {path} has {first_of(others)}"
+                        )
             found |= dict.fromkeys(ids or (test,))
         return tuple(found)
 

@@ -241,6 +241,7 @@ class LiveSession:
         with self._lock:
             self._require_open()
             self.ongoing = ongoing
+        unused = self._place.repository.left_out(call.text("test"))
         call = self._place.repository.from_inside(call)
         began = time.monotonic()
         try:
@@ -251,6 +252,9 @@ class LiveSession:
                     call, self._place.repository, self._environment, self._idle.schemas()
                 )
             reply = self._carry_out(call, ongoing)
+            if unused and reply.event is not None:
+                told = f"{reply.text}\n\nNot used here, of the command: {', '.join(unused)}."
+                reply = replace(reply, text=told)
         except (ConfigError, RolloutError, SandboxError, DebuggerError) as error:
             reply = ToolReply(f"Error: {error}", ToolOutcome.ERROR)
         except RolloutStopped:

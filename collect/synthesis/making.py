@@ -671,8 +671,8 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     """Make the folder, in the run's folder unless the config names another place. One that is
     finished with these settings stays as it is.
 
-    An unusable project is on the card with the reason. Raises ConfigError if all are unusable,
-    SandboxError.
+    An unusable project is on the card with the reason. Raises ConfigError if all are unusable, or
+    if the folder has bugs of other settings; SandboxError.
     """
     check_factory(config)
     folder = run / "factory" if config.output is None else Path(config.output)
@@ -683,6 +683,11 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
         told = f"{folder} is finished; remove it to make the bugs again"
         console.print(told, markup=False, soft_wrap=True)
         return Made(folder, earlier)
+    if (folder / BUGS_FILE).exists():
+        raise ConfigError(
+            f"{folder} has bugs that were made with other settings, or by another release: choose "
+            "another `run` name (or factory.output), or remove the folder if nothing needs them"
+        )
     clean_up(runtime.sandbox)
     maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []

@@ -328,8 +328,12 @@ def list_tests(workspace: Workspace, files: list[str] | None = None) -> list[str
             functions = workspace.source(path).functions
         except Refusal:
             continue  # a file that does not compile has no runnable tests
+        known = {function.qualified for function in functions}
         for function in functions:
-            if function.name.startswith("test"):
+            parts = function.qualified.split(".")
+            outer = [".".join(parts[:length]) for length in range(1, len(parts))]
+            # pytest collects nothing that a function makes.
+            if function.name.startswith("test") and known.isdisjoint(outer):
                 qualified = function.qualified.replace(".", "::")
                 found.append(f"{workspace.relative(path)}::{qualified}")
     return found

@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 RUNNERS = ("pytest", "py.test")
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 INTERPRETER = re.compile(r"(?:\S*/)?python[\d.]*")
 PROGRAM = re.compile(r"\S*/bin/(?P<name>[\w.-]+)")
 VALUED_OF_PYTHON = frozenset({"-W", "-X"})
-STARTERS: Mapping[tuple[str, str], frozenset[str]] = {
+STARTERS: Mapping[tuple[str, ...], frozenset[str]] = {
     ("uv", "run"): frozenset(
         {"--with", "--with-editable", "--with-requirements", "--extra", "--no-extra", "--group"}
         | {"--no-group", "--only-group", "--python", "-p", "--package", "--project", "--index"}
@@ -24,13 +25,17 @@ STARTERS: Mapping[tuple[str, str], frozenset[str]] = {
     ),
     ("pdm", "run"): frozenset(),
     ("hatch", "run"): frozenset(),
+    ("hatch", "test"): frozenset(),
     ("poetry", "run"): frozenset(),
     ("pipenv", "run"): frozenset(),
+    ("uvx",): frozenset({"--with", "--with-editable", "--from", "--python", "-p", "--index"}),
 }
 """Programs that start the rest of a command, and their options that take the next word as a value,
 but for those that change the tests' folder or variables: a command with one is refused.
 """
-KNOWN_PROGRAMS = frozenset({*RUNNERS, "env", *(program for program, _ in STARTERS)})
+PASSING = frozenset({"tox", "nox"})
+"""Programs that give what stands behind `--` to the test runner that their settings name."""
+KNOWN_PROGRAMS = frozenset({*RUNNERS, "env", *PASSING, *(starter[0] for starter in STARTERS)})
 KEPT_OPTIONS = ("-m", "-c")
 """They say what runs."""
 
@@ -67,28 +72,52 @@ def starts_command(words: Sequence[str]) -> bool:
     return _starter(words) is not None or any(map(ASSIGNMENT.fullmatch, words))
 
 
-def _starter(words: Sequence[str]) -> tuple[str, str] | None:
+def _starter(words: Sequence[str]) -> tuple[str, ...] | None:
     return next((each for each in STARTERS if tuple(words[: len(each)]) == each), None)
 
 
 def _without_starter(words: list[str]) -> list[str]:
     """A command without the program that it begins with, if that only starts the rest."""
-    if words[0] == "env":
-        return words[1:]
-    program = PROGRAM.fullmatch(words[0])
-    if INTERPRETER.fullmatch(words[0]):
-        return _without_options(words[1:], VALUED_OF_PYTHON)
-    if program is not None and program["name"] in KNOWN_PROGRAMS:
-        return [program["name"], *words[1:]]
-    if words[:3] == ["-m", "coverage", "run"]:
-        return words[1:]
     starter = _starter(words)
+    if INTERPRETER.fullmatch(words[0]):
+        rest = _without_options(words[1:], VALUED_OF_PYTHON)
+        options = words[1 : len(words) - len(rest)]
+        return [*rest, *_warnings(options)] if _is_pytest(rest) else rest
     if starter is None:
-        return words
+        return _unwrapped(words)
+    if starter == ("hatch", "test"):
+        return ["pytest", *words[2:]]
     rest = _without_options(words[len(starter) :], STARTERS[starter])
     if starter == ("hatch", "run") and rest and "::" not in rest[0]:
         rest[0] = rest[0].rpartition(":")[2]  # after the environment
     return rest
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """A command without a wrapper that has no options to skip."""
+    program = PROGRAM.fullmatch(words[0])
+    if words[0] == "env" or words[:3] == ["-m", "coverage", "run"]:
+        return words[1:]
+    if words[0] in PASSING and "--" in words:
+        return words[words.index("--") + 1 :]
+    if program is not None and program["name"] in KNOWN_PROGRAMS:
+        return [program["name"], *words[1:]]
+    return words
+
+
+def _is_pytest(words: Sequence[str]) -> bool:
+    return words[:1] == ["-m"] and words[1:2] in (["pytest"], ["py.test"])
+
+
+def _warnings(words: Sequence[str]) -> list[str]:
+    """The interpreter's filters of warnings, as pytest takes them."""
+    filters: list[str] = []
+    for option, value in pairwise([*words, ""]):
+        if option == "-W":
+            filters += ["-W", value]
+        elif option.startswith("-W"):
+            filters += ["-W", option.removeprefix("-W")]
+    return filters
 
 
 def _without_options(words: list[str], valued: frozenset[str]) -> list[str]:

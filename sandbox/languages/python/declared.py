@@ -45,8 +45,9 @@ NOT_FOR_TESTS = frozenset(
     | {"docutils", "flake8", "flit-core", "furo", "hatch", "ipdb", "isort", "mypy", "nox", "pip"}
     | {"pre-commit", "pycodestyle", "pylint", "pyright", "pytest", "pytest-benchmark"}
     | {"pytest-clarity", "pytest-codspeed", "pytest-cov", "pytest-icdiff", "pytest-mypy"}
-    | {"pytest-pycodestyle", "pytest-sphinx", "pytest-sugar", "pytest-xdist", "ruff"}
-    | {"setuptools", "setuptools-scm", "sphinx", "tox", "tox-uv", "twine", "ty", "wheel"}
+    | {"pytest-pycodestyle", "pytest-random-order", "pytest-randomly", "pytest-sphinx"}
+    | {"pytest-sugar", "pytest-xdist", "ruff", "setuptools", "setuptools-scm", "sphinx", "tox"}
+    | {"tox-uv", "twine", "ty", "wheel"}
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
 MOST_OF_POETRY = 500

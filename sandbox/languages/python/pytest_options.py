@@ -45,10 +45,14 @@ _OF_TOOLS = frozenset({"--black", "--flake8", "--isort", "--pycodestyle", "--ruf
 _OF_RUNS = _OF_WORKERS | _OF_MEASUREMENTS | _OF_TIME | _OF_RERUNS | _OF_PDB | _OF_EARLIER_RUNS
 BREAKING = _OF_RUNS | _WITHOUT_TESTS | _STRICT | _OF_TOOLS
 """Options that break a session: they move tests to other processes, stop or repeat them, run none,
-or are of plugins that StepInto does not load."""
-BREAKING_FAMILIES = ("--cov-", "--no-cov-", "--benchmark-", "--codspeed-", "--mypy", "--pylint")
+shuffle them anew at each restart, or are of plugins that StepInto does not load."""
+BREAKING_FAMILIES = (
+    *("--cov-", "--no-cov-", "--benchmark-", "--codspeed-", "--mypy", "--pylint"),
+    *("--randomly-", "--random-order"),
+)
 BREAKING_PLUGINS = re.compile(
-    r"(pytest_)?(xdist|cov|timeout|rerunfailures|benchmark|codspeed|testmon)(\.\w+)*"
+    r"(pytest_)?(xdist|cov|timeout|rerunfailures|benchmark|codspeed|testmon|randomly|random_order)"
+    r"(\.\w+)*"
 )
 """What `-p` must not load."""
 VALUED = frozenset(

@@ -43,6 +43,8 @@ class Target:
     """pytest's, such as `-k`; none that break a session."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The environment variables that its command sets."""
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+    """Those of its options that do not apply, since they break a session."""
 
 
 ACCEPTED = (
@@ -173,14 +175,17 @@ def _pytest(words: Sequence[str]) -> Target:
     """The tests of a pytest command, and those of its options that decide how they run."""
     names: list[str] = []
     options: list[str] = []
+    left_out: list[str] = []
     for word in read_words(words, _looks_like_place):
         if isinstance(word, str):
             names.append(word)
-        elif not (word.breaks_session or word.only_shows):
+        elif word.breaks_session:
+            left_out.append(" ".join(word.words))
+        elif not word.only_shows:
             options += word.words
     for option in dict.fromkeys(filter(None, map(doctest_option, names))):
         options += [] if option in options else [option]
-    return Target("pytest", tuple(names), tuple(options))
+    return Target("pytest", tuple(names), tuple(options), left_out=tuple(left_out))
 
 
 def doctest_option(name: str) -> str:

@@ -194,6 +194,17 @@ def test_a_verdict_is_about_each_case_of_a_test(repo: Path, tmp_path: Path, test
     assert bug.fail_to_pass == tuple(each.name for each in rollout.tests)
 
 
+def test_a_test_that_its_file_lacks_decides_nothing(repo: Path, tmp_path: Path) -> None:
+    async def work(client: Client) -> None:
+        told = await said(client, "debug_start_session", test=TEST)
+        assert "there is no test `tests/test_cart.py::test_refund`: tests/test_cart.py has" in told
+
+    live = recorded(repo, tmp_path / "live", "--test", "tests/test_cart.py::test_refund")
+    with_client(live, work)
+    ended(live)
+    assert list(RunStore(tmp_path / "live").read_rollouts()) == []
+
+
 def test_a_recording_goes_on_after_a_kill_while_it_is_written(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -272,6 +272,8 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
             f"{repo}/tests/test_cart.py:9",
         ):
             assert "in test_total" in await said(client, START, test=name), name
+        told = await said(client, START, test="pytest tests -x --lf -n 4 -k test_total")
+        assert told.count("Not used here, of the command: --lf, -n 4.") == 1
         assert "Paused at" in await said(client, START, test=f"./{TEST}")
         assert f"earlier debug session, on `{TEST}`," in await said(
             client, START, test=f"{repo}/{TEST}"
@@ -381,6 +383,9 @@ def test_java_is_debugged_too(tmp_path: Path) -> None:
         assert "there is no test aFullV in" in await said(client, START, test=test[:-21])
         paused = await said(client, START, test=test)
         assert "LoadPlannerTest.java" in paused
+        name, _, method = test.partition("#")
+        for words in (f"mvn -q test -Dtest={test}", f"{name}.{method}"):
+            assert "LoadPlannerTest.java" in await said(client, START, test=words)
         (folder / planner).write_text("// new\n" + (folder / planner).read_text())
         changed = await said(client, "debug_inspect", what="stack")
         assert f"{planner} has changed since" in changed

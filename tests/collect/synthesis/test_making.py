@@ -63,6 +63,13 @@ def test_a_finished_folder_stays(made: Path, capsys: pytest.CaptureFixture[str])
     assert "remove it to make the bugs again" in capsys.readouterr().err
 
 
+def test_bugs_of_other_settings_are_not_replaced(made: Path) -> None:
+    bugs = (made / "run" / "factory" / "bugs.jsonl").read_bytes()
+    with pytest.raises(ConfigError, match="has bugs that were made with other settings"):
+        make_bugs(runtime(), config(made / "shop", seed=9), made / "run")
+    assert (made / "run" / "factory" / "bugs.jsonl").read_bytes() == bugs
+
+
 def test_every_bug_is_what_it_claims(made: Path) -> None:
     benchmark = LocalBenchmark(made / "run" / "factory")
     instances = benchmark.instances()

@@ -169,6 +169,15 @@ def test_a_skipped_test_says_so(one: Workbench) -> None:
     assert any("skipped" in note for note in event.notes)
 
 
+def test_tests_that_a_function_makes_are_offered_by_no_name(one: Workbench) -> None:
+    text = "def make():\n    class TestCart:\n        def test_total(self): pass\n"
+    text += "    return TestCart\n"
+    one.write({"test_made.py": text + "TestMade = make()\ndef test_totals(): pass\n"})
+    event = one.debugger.start(Launch("test_made.py::make::TestCart::test_total"))
+    assert event.error_kind is ErrorKind.NO_SUCH_TEST
+    assert (event.error or "").endswith("; nearest: test_made.py::test_totals")
+
+
 def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
     shop(one)
     message = missing(one, "tests/test_cart.py::test_totl")

@@ -68,6 +68,13 @@ READ = {
     "pipenv run run.py --fast": ("script", ("run.py", "--fast")),
     "coverage run --branch --source acme -m pytest a.py": ("pytest", ("a.py",)),
     "python -m coverage run -m unittest tests.test_a": ("unittest", ("tests.test_a",)),
+    "tox -e py312 -- tests/test_a.py -k x": ("pytest", ("tests/test_a.py", "-k", "x")),
+    "nox -s tests -- a.py::b": ("pytest", ("a.py::b",)),
+    "hatch test tests/test_a.py": ("pytest", ("tests/test_a.py",)),
+    "uvx --with a pytest a.py": ("pytest", ("a.py",)),
+    "python -W error -X dev -Wignore::UserWarning -m pytest a.py": (
+        *("pytest", ("a.py", "-W", "error", "-W", "ignore::UserWarning")),
+    ),
     "coverage reports/test_a.py": ("pytest", ("coverage reports/test_a.py",)),
 }
 
@@ -78,10 +85,16 @@ def test_targets(text: str) -> None:
     assert (target.kind, (*target.names, *target.options)) == READ[text]
 
 
+def test_options_that_break_a_session_are_named() -> None:
+    target = parse_target("pytest tests -x --lf -n 4 --randomly-seed 3 -k x")
+    assert target.options == ("-k", "x")
+    assert target.left_out == ("--lf", "-n 4", "--randomly-seed 3")
+
+
 NOTHING = ("", "python -c 'print(1)'", "two words", "-m", "python", "uv run", "A=1", "env -u A")
 
 
-@pytest.mark.parametrize("text", [*NOTHING, "uv run --env-file a pytest"])
+@pytest.mark.parametrize("text", [*NOTHING, "uv run --env-file a pytest", "nox -s tests"])
 def test_what_names_nothing(text: str) -> None:
     with pytest.raises(TargetError, match="give a pytest node id"):
         parse_target(text)
