@@ -61,7 +61,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 def add_mcp(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("config", nargs="?", help="a YAML file or a run folder, for its models and settings")
+    add("config", nargs="?", help="a shipped config, a YAML file or a run folder, for its models and settings")
     add_overrides(parser)
     _add_shared(parser)
     add("--http", metavar="HOST:PORT", help="serve by streamable HTTP, not over stdin and stdout")
@@ -79,7 +79,7 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     add("question", help="what you want to know about the program's run")
     add_overrides(parser)
     _add_shared(parser)
-    add("--config", metavar="CONFIG", help="a YAML file or a run folder")
+    add("--config", metavar="CONFIG", help="a shipped config, a YAML file or a run folder")
     add("--test", required=True, help="the test that shows it: tests/test_a.py::test_x")
     add("--path", help="the file to look at")
     add("--lines", help="lines of it to stop at: 40, or 30-35,40")
