@@ -61,7 +61,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 def add_mcp(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("config", nargs="?", help="a shipped config, a YAML file or a run folder, for its models and settings")
+    add("config", nargs="?", help="a shipped config, a YAML file or a run folder: models, settings")
     add_overrides(parser)
     _add_shared(parser)
     add("--http", metavar="HOST:PORT", help="serve by streamable HTTP, not over stdin and stdout")
