@@ -28,9 +28,7 @@ from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.java.dependencies import for_project
 from sandbox.languages.python.metadata import own_metadata
 from sandbox.languages.python.own_environment import OwnEnvironment, read_environment
-from sandbox.languages.python.project_files import (
-    own_name,
-)
+from sandbox.languages.python.project_files import own_name
 from sandbox.languages.python.pytest_options import (
     BREAKING_PLUGINS,
     ProjectOptions,
@@ -362,16 +360,15 @@ def _copies(folder: Path, link: str, known: Sequence[str]) -> dict[str, str]:
         target = os.path.relpath((folder / link).resolve(), folder.resolve())
     except (OSError, RuntimeError):  # it leads to itself, or nowhere
         return {}
-    inside = f"{target}/" if is_folder else target
+    if not is_folder:
+        place = bisect_left(known, target)
+        return {link: target} if known[place : place + 1] == [target] else {}
+    inside = f"{target}/"
     if target == "." or link.startswith(inside):
         return {}  # its own parent, whose copy would have no end
-    copies: dict[str, str] = {}
-    for place in range(bisect_left(known, inside), len(known)):
-        name = known[place]
-        if not (name.startswith(inside) if is_folder else name == target):
-            break
-        copies[link + name.removeprefix(target)] = name
-    return copies
+    # "0" is the next character after "/".
+    below = known[bisect_left(known, inside) : bisect_left(known, f"{target}0")]
+    return {link + name.removeprefix(target): name for name in below}
 
 
 def _unless_gone(read: Callable[..., Read], path: str, *arguments: object) -> Read | None:
