@@ -35,6 +35,7 @@ from sandbox import Sandbox, SandboxConfig
 from sandbox.languages.python.metadata import with_version_module
 from sandbox.languages.python.pytest_options import is_among
 from sandbox.languages.python.targets import (
+    Target,
     TargetError,
     doctest_option,
     in_repository,
@@ -299,15 +300,22 @@ class LiveRepository:
             target = parse_target(test) if self.language == "python" and "[" not in test else None
             ids: tuple[str, ...] = ()
             if target is not None and target.kind == "pytest":
-                seconds = self.benchmark.test_timeout
-                ids = collect_tests(sandbox, target.names, target.options, seconds)
-                for path in {name.partition("::")[0] for name in target.names if not ids}:
-                    if others := collect_tests(sandbox, [path], (), seconds):
-                        raise ConfigError(
-                            f"there is no test `{test}`: {path} has {first_of(others)}"
-                        )
+                ids = self._collected(sandbox, test, target)
             found |= dict.fromkeys(ids or (test,))
         return tuple(found)
+
+    def _collected(self, sandbox: Sandbox, test: str, target: Target) -> tuple[str, ...]:
+        """The node ids of pytest's tests; none if they can't be collected. Raises ConfigError for a
+        test that its file does not have, SandboxError."""
+        seconds = self.benchmark.test_timeout
+        ids = collect_tests(sandbox, target.names, target.options, seconds)
+        if ids:
+            return ids
+        for path in dict.fromkeys(name.partition("::")[0] for name in target.names):
+            others = collect_tests(sandbox, [path], (), seconds)
+            if others:
+                raise ConfigError(f"there is no test `{test}`: {path} has {first_of(others)}")
+        return ()
 
 
 def _test_at(files: Mapping[str, bytes], path: str, line: int) -> str | None:

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox, require_package_name
 from sandbox.errors import SandboxUnavailable
-from sandbox.languages.python.project_files import (
-    read_pyproject,
-    table_of,
-)
+from sandbox.languages.python.project_files import read_pyproject, table_of
 
 BACKEND_SECONDS = 60.0
 """Time limit of one call of a backend."""

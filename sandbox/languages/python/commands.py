@@ -106,7 +106,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 
 
 def _is_pytest(words: Sequence[str]) -> bool:
-    return words[:1] == ["-m"] and words[1:2] in (["pytest"], ["py.test"])
+    return len(words) > 1 and words[0] == "-m" and words[1] in RUNNERS
 
 
 def _warnings(words: Sequence[str]) -> list[str]:

@@ -112,12 +112,9 @@ def read_needs(files: Mapping[str, bytes], python: str | None = None) -> Declare
     """What all projects of a repository declare, as `read_declared` reads it for one, and without
     the projects themselves."""
     folders = dict.fromkeys(("", *find_projects(files)))
-    trees: list[Mapping[str, bytes]] = []
-    for folder in folders:
-        below = files_below(files, folder)
-        # The repository's lock file counts, not those of its members.
-        without_locks = {path: data for path, data in below.items() if path not in LOCKS}
-        trees.append(without_locks if folder else files)
+    # The repository's lock file counts, not those of its members.
+    without_locks = {path: data for path, data in files.items() if basename(path) not in LOCKS}
+    trees = [files_below(without_locks, folder) if folder else files for folder in folders]
     names = {canonicalize_name(own_name(tree)) for tree in trees}
     declared = [read_declared(tree, python) for tree in trees]
 
