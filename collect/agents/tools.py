@@ -37,6 +37,12 @@ class ToolReply:
     """The name under which it counts as an action; empty: the tool's name."""
     conclusion: str | None = None
     """The agent's final answer, if this call ends the conversation."""
+    notes: tuple[str, ...] = ()
+    """What a live client is told besides. In no record: a replay could not repeat it."""
+
+    @property
+    def with_notes(self) -> str:
+        return "\n\n".join((self.text, *self.notes))
 
 
 class Tool(Protocol):

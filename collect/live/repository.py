@@ -264,7 +264,7 @@ class LiveRepository:
             return ""
         if missing[1].partition(".")[0] in own_modules(self.files(), environment.import_paths):
             return (
-                f"\n\n{missing[1]} is a module of this repository that is not there: if it is "
+                f"{missing[1]} is a module of this repository that is not there: if it is "
                 "compiled, build it in place for the interpreter that runs the tests (such as "
                 "`python setup.py build_ext --inplace`), and start again."
             )
@@ -272,7 +272,7 @@ class LiveRepository:
         reason = environment.missing.get(package, "")
         because = f", since {package} could not be installed ({reason})" if reason else ""
         return (
-            f"\n\nThe sandbox has no module {missing[1]}{because}: `debug_environment` sets "
+            f"The sandbox has no module {missing[1]}{because}: `debug_environment` sets "
             "packages for your next starts; who runs this server can set "
             "collect.benchmark.packages, and with collect.benchmark.import_paths the repository's "
             "own folders to import from."
@@ -289,7 +289,7 @@ class LiveRepository:
         ids = [each for each in tests if each.startswith(f"{name}[")]
         if not ids or test in ids:
             return ""
-        return f"\n\n{name} has {counted(len(ids), 'case')}; to choose one: {first_of(ids)}"
+        return f"{name} has {counted(len(ids), 'case')}; to choose one: {first_of(ids)}"
 
     def expanded(self, sandbox: Sandbox, tests: Iterable[str]) -> tuple[str, ...]:
         """The node ids that these tests stand for: the cases of a parametrised test, the tests of a

@@ -208,7 +208,9 @@ class LiveServer:
     ) -> types.CallToolResult:
         reply = await self._reply(context, parameters)
         wrong = reply.outcome is not ToolOutcome.OK
-        return types.CallToolResult(content=[types.TextContent(text=reply.text)], is_error=wrong)
+        return types.CallToolResult(
+            content=[types.TextContent(text=reply.with_notes)], is_error=wrong
+        )
 
     async def _reply(self, context: Context, parameters: types.CallToolRequestParams) -> ToolReply:
         given = parameters.arguments or {}

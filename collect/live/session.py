@@ -253,8 +253,7 @@ class LiveSession:
                 )
             reply = self._carry_out(call, ongoing)
             if unused and reply.event is not None:
-                told = f"{reply.text}\n\nNot used here, of the command: {', '.join(unused)}."
-                reply = replace(reply, text=told)
+                reply = _noting(reply, f"Not used here, of the command: {', '.join(unused)}.")
         except (ConfigError, RolloutError, SandboxError, DebuggerError) as error:
             reply = ToolReply(f"Error: {error}", ToolOutcome.ERROR)
         except RolloutStopped:
@@ -349,11 +348,11 @@ class LiveSession:
         """Start a session on the files as they are now. One that is open ends once the other has
         found its test."""
         repository, earlier, test = self._place.repository, self._open, call.text("test")
-        goes_on = "" if earlier is None else f"\n\nThe session on `{earlier.test}` goes on."
+        goes_on = "" if earlier is None else f"The session on `{earlier.test}` goes on."
         files = repository.files()
         unknown = repository.not_there(files, test) if test else None
         if unknown is not None:
-            return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
+            return _noting(ToolReply(f"Error: {unknown}.", ToolOutcome.ERROR), goes_on)
         instance = self._now(files)
         with ExitStack() as undo:
             # pytest's settings may depend on the folder of the test.
@@ -364,12 +363,12 @@ class LiveSession:
             undo.callback(debugger.close)
             started = _Open(workspace, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
-            text = reply.text + repository.import_hint(reply.text, instance.environment)
-            text += self._notes(asked)
+            reply = _noting(reply, repository.import_hint(reply.text, instance.environment))
+            reply = _noting(reply, *self._news(asked))
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused:
-                text += repository.cases(workspace.sandbox, files, test)
-                return replace(reply, text=text + goes_on)
+                cases = repository.cases(workspace.sandbox, files, test)
+                return _noting(reply, cases, goes_on)
             with self._lock:
                 self._require_open()
                 self._open = started
@@ -378,10 +377,10 @@ class LiveSession:
         if earlier is not None:
             earlier.debugger.close()
             self._keep(earlier.workspace)
-            text += f"\n\nThe earlier debug session, on `{earlier.test}`, was ended."
-        return replace(reply, text=text)
+            reply = _noting(reply, f"The earlier debug session, on `{earlier.test}`, was ended.")
+        return reply
 
-    def _notes(self, asked: Instance) -> str:
+    def _news(self, asked: Instance) -> list[str]:
         """What the client does not know yet of the environment in which the test runs."""
         environment = asked.environment
         lacks = [f"The tests' environment: {note}" for note in environment.deficiencies()]
@@ -390,7 +389,7 @@ class LiveSession:
             notes.append(f"Not used here, of the {left_out}.")
         news = [note for note in notes if note not in self._known_notes]
         self._known_notes.update(news)
-        return "".join(f"\n\n{note}" for note in news)
+        return news
 
     def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
         """Restart on the files as they are now: neither as the program left them, nor as the user
@@ -415,7 +414,7 @@ class LiveSession:
             f"{first_of(sorted(changed))} {have} changed since this session was started, which "
             "still debugs the files as they were: restart to debug them as they are."
         )
-        return replace(reply, text=f"{reply.text}\n\n{note}")
+        return _noting(reply, note)
 
     def _end(self, opened: _Open) -> None:
         self._open = None
@@ -491,8 +490,8 @@ class LiveSession:
             log = run_subagent(context, arguments, call_id, must_start=True)
         except SessionNotStarted as failure:
             hint = repository.import_hint(str(failure), instance.environment)
-            hint += repository.cases(workspace.sandbox, files, arguments.test)
-            return ToolReply(f"Error: {failure}{hint}", ToolOutcome.ERROR)
+            cases = repository.cases(workspace.sandbox, files, arguments.test)
+            return _noting(ToolReply(f"Error: {failure}", ToolOutcome.ERROR), hint, cases)
         except SandboxError:
             if ongoing.stop.is_set():
                 raise RolloutStopped("the call was ended") from None
@@ -503,13 +502,21 @@ class LiveSession:
 
     def _answered(self, log: ConversationLog, instance: Instance) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")
-        notes = self._place.repository.import_hint(seen, instance.environment)
+        hint = self._place.repository.import_hint(seen, instance.environment)
+        meanwhile = ""
         if changed := self._place.repository.changed_since(instance.files):
-            notes += (
-                f"\n\n{first_of(changed)} changed meanwhile: the answer is about the files before."
+            meanwhile = (
+                f"{first_of(changed)} changed meanwhile: the answer is about the files before."
             )
         said = log.final_answer.strip()
         if parse_answer(said) is None:
             told = f"Error: the debug subagent gave no answer after {counted(log.steps, 'step')}."
-            return ToolReply(f"{told}\n{said}{notes}".strip(), ToolOutcome.ERROR)
-        return ToolReply(caller_sees(said) + notes)
+            reply = ToolReply(f"{told}\n{said}".strip(), ToolOutcome.ERROR)
+        else:
+            reply = ToolReply(caller_sees(said))
+        return _noting(reply, hint, meanwhile)
+
+
+def _noting(reply: ToolReply, *notes: str) -> ToolReply:
+    """The reply with these notes added, less empty ones."""
+    return replace(reply, notes=(*reply.notes, *filter(None, notes)))

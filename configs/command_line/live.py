@@ -164,7 +164,7 @@ def ask(options: argparse.Namespace) -> int:
     finally:
         session.close()
         place.subagent.close()
-    print(visible(reply.text))
+    print(visible(reply.with_notes))
     return 0 if reply.outcome is ToolOutcome.OK else FAILED
 
 

@@ -39,7 +39,7 @@ def evaluated(expression: str) -> dict[str, str]:
 def answered(session: LiveSession, name: str, **arguments: object) -> str:
     """The text of a call's answer."""
     call = ToolCall("call_0", name, json.dumps(arguments))
-    return session.call(call, Ongoing(lambda *_: None)).text
+    return session.call(call, Ongoing(lambda *_: None)).with_notes
 
 
 def test_the_tools_of_training_stay_as_they_are(repo: Path) -> None:

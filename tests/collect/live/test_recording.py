@@ -90,11 +90,16 @@ def test_a_session_is_a_rollout_with_its_conversations(
     ended(recorded(repo, run, *asked_of(server), "--model", "scripted"))
 
 
-def test_calls_of_the_debug_tools_are_a_conversation(repo: Path, tmp_path: Path) -> None:
+def test_calls_of_the_debug_tools_are_a_conversation(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "live"
+    (repo / "pytest.ini").write_text("[pytest]\naddopts = --pdb\n")
 
     async def work(client: Client) -> None:
-        await said(client, "debug_start_session", test=TEST, breakpoints=["shop/cart.py:5"])
+        places = ["shop/cart.py:5"]
+        started = await said(client, "debug_start_session", test=TEST, breakpoints=places)
+        assert "Not used here, of the" in started
         await said(client, "debug_control", action="continue")
 
     live = recorded(repo, run)
@@ -112,7 +117,10 @@ def test_calls_of_the_debug_tools_are_a_conversation(repo: Path, tmp_path: Path)
     assert ShownRollout("collect", rollout).outcome == "not judged"
     assert [each.name for each in calls.calls.values()] == ["debug_start_session", "debug_control"]
     assert [row.event.action for row in calls.events] == ["start", "continue"]
+    # What the server tells of the environment is not the debugger's.
+    assert "Not used here" not in "".join(row.message.content for row in calls.messages)
     assert main(["replay", str(run)]) == 0
+    assert "different" not in capsys.readouterr().out
 
 
 @pytest.mark.slow
