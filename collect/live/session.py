@@ -431,7 +431,7 @@ class LiveSession:
         if spare is not None and spare.fits(repository.sandbox, instance):
             ongoing.owns(spare.sandbox)
             with suppress(SandboxError):
-                spare.empty_tmp()
+                spare.empty_tmp(keep_builds=instance.language == "java")
                 repository.prepare(spare, instance.files)
                 return spare
         if spare is not None:

@@ -21,7 +21,7 @@ from sandbox.base import backend_name
 from sandbox.environment import HOME
 from sandbox.errors import SandboxFileError
 from sandbox.languages.python.pytest_options import with_project_options
-from sandbox.shell import WHOLE
+from sandbox.shell import FOLDER, WHOLE
 
 FOLDERS = ("-type", "d", "-printf", r"%P\0d %m\0")
 OTHERS = ("-printf", r"%P\0%y %m %s %i %T@ %C@\0")
@@ -30,7 +30,9 @@ as coarse as the kernel's ticks, of 10 ms at most; two processes start between a
 program, the list of files and the program's sandbox, which takes longer."""
 LIST_FILES = ("find", ".", "-mindepth", "1", "(", *FOLDERS, "-o", *OTHERS, ")")
 REMOVE_FILES = ("xargs", "-0", "-r", "rm", "-rf", "--")
-EMPTY_TMP = ("find", "/tmp", "-mindepth", "1", "-delete")
+EMPTY_TMP = ("find", "/tmp", "-mindepth", "1")
+BUILDS = (f"{FOLDER}*", HOME, f"{HOME}/build*")
+"""What StepInto's own builds, and those by links (`prepare_java_workspace`) make."""
 
 
 @dataclass
@@ -62,12 +64,14 @@ class LiveWorkspace:
             found = self._list()
         self._files, self._found = files, found
 
-    def empty_tmp(self) -> None:
-        """Remove what programs have left outside the workspace. Raises SandboxFileError if that
-        can't be."""
+    def empty_tmp(self, keep_builds: bool = False) -> None:
+        """Remove what programs have left outside the workspace; `keep_builds` keeps what Java's
+        build tools made, which the next start checks as a restart does. Raises SandboxFileError if
+        that can't be."""
         if backend_name(self.sandbox.config) == "local-unsafe":
             raise SandboxFileError("without a sandbox, /tmp is the machine's")
-        run_checked(self.sandbox, "can't empty /tmp", *EMPTY_TMP)
+        kept = [word for path in BUILDS for word in ("-not", "-path", path)] if keep_builds else []
+        run_checked(self.sandbox, "can't empty /tmp", *EMPTY_TMP, *kept, "-delete")
         run_checked(self.sandbox, "can't make the home", "mkdir", "-p", HOME)
 
     def _update(self, files: Mapping[str, bytes]) -> dict[str, str]:
