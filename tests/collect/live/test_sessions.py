@@ -15,6 +15,8 @@ from collect.benchmarks.bundled import BUNDLED
 from collect.errors import ConfigError
 from collect.live.session import Subagent
 from configs.loading import load_config
+from sandbox.java.maven import build_maven
+from sandbox.java.project import BuildJob, JavaProject, Module
 from tests.collect.live.conftest import (
     ANSWER,
     CART,
@@ -394,6 +396,32 @@ def test_java_is_debugged_too(tmp_path: Path) -> None:
         assert "has changed" not in read
 
     with_client(live(folder), work)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
+@pytest.mark.usefixtures("offline_maven")
+def test_a_java_build_serves_later_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "parcelroute"
+    shutil.copytree(BUNDLED / "repositories" / "parcelroute", folder)
+    planner = folder / "src/main/java/org/parcelroute/dispatch/LoadPlanner.java"
+    test = "org.parcelroute.dispatch.LoadPlannerTest#aFullVanIsFollowedByAnother"
+    builds: list[str] = []
+
+    def counting(job: BuildJob, module: Module) -> JavaProject:
+        builds.append(module.folder)
+        return build_maven(job, module)
+
+    monkeypatch.setattr("sandbox.java.build.build_maven", counting)
+
+    async def work(client: Client) -> None:
+        for _ in range(3):
+            assert "LoadPlannerTest.java" in await said(client, START, test=test)
+        planner.write_text("// new\n" + planner.read_text())
+        assert "LoadPlannerTest.java" in await said(client, START, test=test)
+
+    with_client(live(folder), work)
+    assert len(builds) == 2  # a session stays open until the next one has started
 
 
 @pytest.mark.parametrize("backend", ["oracle", "manual", "replay"])

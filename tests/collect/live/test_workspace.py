@@ -87,6 +87,15 @@ def test_tmp_can_be_emptied(workspace: LiveWorkspace) -> None:
     assert workspace.sandbox.run(look).exit_code == 0
 
 
+def test_builds_are_kept_when_tmp_is_emptied(workspace: LiveWorkspace) -> None:
+    left = "mkdir -p /tmp/a ~/build/target ~/other; echo 1 >/tmp/a/b; echo 1 >~/build/target/A"
+    workspace.sandbox.run(Command(["sh", "-c", left]))
+    workspace.empty_tmp(keep_builds=True)
+    look = Command(["sh", "-c", "cd /tmp && find . -mindepth 1 | sort"])
+    kept = ["./home", "./home/build", "./home/build/target", "./home/build/target/A"]
+    assert workspace.sandbox.run(look).output.split() == kept
+
+
 def test_the_machines_own_tmp_is_not_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `unsafe` runs commands on the host."""
     monkeypatch.setenv("PATH", "/nowhere")
