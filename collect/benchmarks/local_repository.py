@@ -200,6 +200,8 @@ def choose_suite(
         )
     try:
         split = split_command(command)
+        if split.folder:
+            raise ValueError("leave out `cd`, and give paths from the repository's top")
         words = split.words[1:] if split.words[:1] == ("-m",) else split.words
         if split.variables or not words or words[0] not in RUNNERS:
             raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")

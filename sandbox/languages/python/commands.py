@@ -48,12 +48,14 @@ class CommandWords:
     """A test, `pytest` or another program with its arguments, or `-m` with a module and its own."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The environment variables that it sets."""
+    folder: str = ""
+    """Where it runs, if it first changes there."""
 
 
 def read_command(words: Sequence[str]) -> CommandWords:
-    """Read `A=1 uv run python -u -m pytest ...`."""
+    """Read `cd core && A=1 uv run python -u -m pytest ...`."""
     variables: dict[str, str] = {}
-    rest = list(words)
+    folder, rest = _without_cd(words)
     while rest:
         assignment = ASSIGNMENT.fullmatch(rest[0])
         if assignment is not None:
@@ -64,12 +66,24 @@ def read_command(words: Sequence[str]) -> CommandWords:
         if shorter == rest:
             break
         rest = shorter
-    return CommandWords(tuple(rest), variables)
+    return CommandWords(tuple(rest), variables, folder)
+
+
+def _without_cd(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The folder that a command first changes to, and the rest."""
+    match words:
+        case ["cd", folder, "&&" | ";", *rest]:
+            return folder.rstrip("/"), rest
+        case ["cd", folder, *rest] if folder.endswith(";"):
+            return folder.rstrip("/;"), rest
+    return "", list(words)
 
 
 def starts_command(words: Sequence[str]) -> bool:
     """Whether these words begin as a command does, rather than the name of a folder."""
-    return _starter(words) is not None or any(map(ASSIGNMENT.fullmatch, words))
+    return (
+        _starter(words) is not None or words[:1] == ["cd"] or any(map(ASSIGNMENT.fullmatch, words))
+    )
 
 
 def _starter(words: Sequence[str]) -> tuple[str, ...] | None:

@@ -75,7 +75,20 @@ def parse_target(text: str) -> Target:
         raise TargetError(f"a test of {len(text)} characters names no test: {ACCEPTED}")
     command = split_command(text)
     _require_settable(command.variables)
-    return replace(_target(text, list(command.words)), variables=command.variables)
+    target = replace(_target(text, list(command.words)), variables=command.variables)
+    return target if command.folder in ("", ".") else _from_top(target, command.folder)
+
+
+def _from_top(target: Target, folder: str) -> Target:
+    """The target of a command that runs in a folder, by names that begin at the top. Raises
+    TargetError."""
+    if target.kind == "pytest":
+        names = [posixpath.normpath(posixpath.join(folder, name)) for name in target.names]
+        return replace(target, names=tuple(names) or (f"{folder}/",))
+    raise TargetError(
+        f"{target.names[0]} would run in {folder}, and tests run at the repository's top: give the "
+        "test's node id, with its path from there"
+    )
 
 
 def split_command(text: str) -> CommandWords:
@@ -213,7 +226,9 @@ def in_repository(text: str, files: Collection[str], root: str = "") -> str:
     `tests.test_cart.CartTest.test_total`, else the command. `root` is the folder that paths may
     begin with. A text that names nothing is returned as it is.
     """
-    inside = text.replace(f"{root}/", "") if root else text
+    inside = text
+    if root:
+        inside = text.replace(f"{root}/", "").replace(f"cd {root} ", "cd . ")
     if inside and "::" not in inside and not inside.endswith(".py") and is_among(files, inside):
         return _place(inside, files)
     try:

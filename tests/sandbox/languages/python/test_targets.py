@@ -76,6 +76,13 @@ READ = {
         *("pytest", ("a.py", "-W", "error", "-W", "ignore::UserWarning")),
     ),
     "coverage reports/test_a.py": ("pytest", ("coverage reports/test_a.py",)),
+    "cd core && python -m pytest tests/test_a.py -k x": (
+        *("pytest", ("core/tests/test_a.py", "-k", "x")),
+    ),
+    "cd ./core/; A=1 pytest ../a.py::test_b[c d]": ("pytest", ("a.py::test_b[c d]",)),
+    "cd core && pytest": ("pytest", ("core/",)),
+    "cd core && tests/test_a.py": ("pytest", ("core/tests/test_a.py",)),
+    "cd . && run.py --fast": ("script", ("run.py", "--fast")),
 }
 
 
@@ -98,6 +105,11 @@ NOTHING = ("", "python -c 'print(1)'", "two words", "-m", "python", "uv run", "A
 def test_what_names_nothing(text: str) -> None:
     with pytest.raises(TargetError, match="give a pytest node id"):
         parse_target(text)
+
+
+def test_what_runs_elsewhere_than_at_the_top() -> None:
+    with pytest.raises(TargetError, match="test_a would run in core"):
+        parse_target("cd core && python -m unittest tests.test_a")
 
 
 def test_the_variables_of_a_command() -> None:
@@ -157,6 +169,8 @@ FILES = (
         ("pytest tests/checks.py", "pytest tests/checks.py"),
         ("tests/checks.py", "tests/checks.py"),
         ("test_b", "test_b"),
+        ("cd /repo && pytest tests/test_a.py -x", "tests/test_a.py"),
+        ("cd /repo/lib && pytest tests/test_b.py::test_c", "lib/tests/test_b.py::test_c"),
     ],
 )
 def test_texts_in_a_repository(text: str, named: str) -> None:
