@@ -36,6 +36,8 @@ class RepositoryConfig(StrictRecord):
     packages: tuple[PackageName, ...] | None = None
     """Names of Python packages that the tests need, for the local sandbox. None: what the
     repository declares for itself and its tests."""
+    more_packages: tuple[PackageName, ...] = ()
+    """Packages that the tests need besides those."""
     python: PythonVersion | None = None
     """The version of CPython that runs the tests, such as `3.9`, for the local sandbox. None: the
     repository's own virtual environment if it can run the tests, else a version that the repository

@@ -310,7 +310,7 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
 EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
 """Source suffixes of Python extension modules."""
 ADVICE = {
-    "python": "benchmark.packages and benchmark.import_paths say what they need",
+    "python": "benchmark.more_packages and benchmark.import_paths say what they need",
     "java": "it must work in the sandbox, without a network; sandbox.java has the options, and "
     "names the repositories of what it needs",
 }
@@ -398,6 +398,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             revision=config.commit,
             folder=None if from_git else self.place,
             packages=config.packages,
+            more_packages=config.more_packages,
             python=config.python,
             import_paths=config.import_paths,
         )
@@ -432,12 +433,12 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             return Environment(variables=own)
         found = {"tests": suite.test_paths or (".",), "language": suite.language}
         wanted = project.model_copy(update=found)
-        advice = "benchmark.packages says what to install instead"
+        advice = "benchmark.packages says what to install instead, more_packages what besides"
         users_own, refusals = self._own_environment(source)
         try:
             arranged = arrange(wanted, source, self.sandbox, users_own)
         except ProjectRefused as error:
-            raise ConfigError(f"{error}; {advice}, [] for nothing") from error
+            raise ConfigError(f"{error}; {advice}") from error
         for note in arranged.notes:
             logger.warning(f"{source.name}: {note}; {advice}")
         environment = arranged.environment

@@ -55,13 +55,13 @@ class EnvironmentArguments(Arguments):
         Field(pattern=r"^3\.\d{1,2}$", description="CPython on this machine, such as '3.11'."),
     ] = None
     packages: Annotated[
-        tuple[PackageName, ...] | None,
+        tuple[PackageName, ...],
         Field(
             max_length=200,
-            description="All that the tests need installed, by name and version bounds, such as "
-            "'numpy>=2': in place of what the repository declares.",
+            description="Installed besides what the repository declares, by name and version "
+            "bounds, such as 'numpy>=2'.",
         ),
-    ] = None
+    ] = ()
     pytest_options: Annotated[
         tuple[str, ...],
         AfterValidator(_require_texts),
@@ -87,7 +87,7 @@ class EnvironmentArguments(Arguments):
         if self.pytest_options:
             given[ADDOPTS] = " ".join(filter(None, options))
         changed: dict[str, object] = {"variables": {**config.variables, **given}}
-        changed |= {} if self.packages is None else {"packages": self.packages}
+        changed["more_packages"] = (*config.more_packages, *self.packages)
         changed |= {} if self.python is None else {"python": self.python}
         try:
             return type(config).model_validate({**config.model_dump(), **changed})
@@ -96,7 +96,7 @@ class EnvironmentArguments(Arguments):
 
     @property
     def is_for_python(self) -> bool:
-        return self.python is not None or self.packages is not None or self.pytest_options != ()
+        return self.python is not None or self.packages != () or self.pytest_options != ()
 
     def __str__(self) -> str:
         given = self.model_dump(mode="json", exclude_defaults=True)

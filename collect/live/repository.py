@@ -274,8 +274,8 @@ class LiveRepository:
         return (
             f"The sandbox has no module {missing[1]}{because}: `debug_environment` sets "
             "packages for your next starts; who runs this server can set "
-            "collect.benchmark.packages, and with collect.benchmark.import_paths the repository's "
-            "own folders to import from."
+            "collect.benchmark.more_packages, and with collect.benchmark.import_paths the "
+            "repository's own folders to import from."
         )
 
     def cases(self, sandbox: Sandbox, files: Mapping[str, bytes], test: str) -> str:

@@ -30,6 +30,8 @@ class ProjectConfig(StrictRecord):
     packages: tuple[PackageName, ...] | None = None
     """Packages that the tests need, by name, with version bounds. None: what the project declares
     for itself and its tests."""
+    more_packages: tuple[PackageName, ...] = ()
+    """Packages that the tests need besides those."""
     python: PythonVersion | None = None
     """The version of CPython that runs its tests, such as `3.9`. None: StepInto's own if the
     project allows it, else the nearest one on this machine that it allows."""

@@ -290,9 +290,11 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
         declared = projects.read_needs(files, chosen_python.version)
         needed = (source.release,) if source.release else declared.requires
         wanted = tuple(dict.fromkeys((*needed, *declared.test_requires)))
-        chosen = Chosen(project.packages or (), {})
+        named = project.more_packages
+        chosen = Chosen((*(project.packages or ()), *named), {})
         if project.packages is None:
-            chosen = choose_packages(python, wanted, declared.constraints)
+            chosen = choose_packages(python, (*named, *wanted), declared.constraints)
+            _require_installed(named, chosen.missing)
         folder = packages_folder(python, chosen.packages) if chosen.packages else None
     except SandboxUnavailable as error:
         raise ProjectRefused(f"{project.place}: its packages: {error}") from error
@@ -301,6 +303,14 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
     notes += [own.note] if own.note else []
     plugins = tuple(pytest_plugins(folder).values()) if folder else ()
     return _Installed(chosen.packages, plugins, chosen.missing, tuple(notes), chosen_python)
+
+
+def _require_installed(named: Sequence[str], missing: Mapping[str, str]) -> None:
+    """Raises SandboxUnavailable for a package that is named and missing."""
+    for text in named:
+        reason = missing.get(canonicalize_name(Requirement(text).name))
+        if reason is not None:
+            raise SandboxUnavailable(f"{text} can't be installed: {reason}")
 
 
 def _python_of(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> ChosenPython:
@@ -318,7 +328,8 @@ def _found_in(own: OwnEnvironment, project: ProjectConfig) -> _Installed:
     """What the user's own environment has, and the packages that the user names besides."""
     version, pytest = own.version, own.distributions["pytest"]
     told = f"{own.folder}, with CPython {version} and pytest {pytest}"
-    return _Installed(project.packages or (), python=ChosenPython(minor_of(version), told))
+    packages = (*(project.packages or ()), *project.more_packages)
+    return _Installed(packages, python=ChosenPython(minor_of(version), told))
 
 
 def reason_against(files: Mapping[str, bytes], own: OwnEnvironment) -> str | None:

@@ -18,7 +18,7 @@ from collect.store.run_store import RunStore
 from sandbox.debugger import open_debugger
 from tests.collect.live.conftest import FOREVER, TEST, live, said, with_client
 from tests.collect.live.test_recording import ended, recorded
-from tests.sandbox.test_packages import PACKAGE, wheels
+from tests.sandbox.test_packages import PACKAGE, wheels, write_wheel
 
 __all__ = ["wheels"]
 START, SET = "debug_start_session", "debug_environment"
@@ -67,6 +67,25 @@ def test_packages_are_there_from_the_next_start_on(repo: Path, wheels: Path) -> 
         assert f"no module {PACKAGE}" in await said(client, START, test=test)
 
     with_client(server, work)
+
+
+def test_packages_come_besides_those_that_the_repository_declares(repo: Path, wheels: Path) -> None:
+    write_wheel(wheels, "declared_one")
+    (repo / "pyproject.toml").write_text(
+        '[project]\nname = "shop"\nversion = "1"\ndependencies = ["declared_one"]\n'
+    )
+    both = f"import declared_one\n{NEEDS_A_PACKAGE}"
+    (repo / "tests/test_answer.py").write_text(both)
+    test = "tests/test_answer.py::test_answer"
+
+    async def work(client: Client) -> None:
+        assert f"no module {PACKAGE}" in await said(client, START, test=test)
+        await said(client, SET, packages=[PACKAGE])
+        assert "no module" not in await said(client, START, test=test)
+        both_loaded = evaluated(f"declared_one.ANSWER == {PACKAGE}.ANSWER")
+        assert "True" in await said(client, "debug_inspect", **both_loaded)
+
+    with_client(live(repo), work)
 
 
 def test_other_clients_are_not_affected(repo: Path) -> None:
