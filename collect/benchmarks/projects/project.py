@@ -6,6 +6,7 @@ No code of the project runs here: an sdist is unpacked, not built.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +49,7 @@ from sandbox.languages.python.own_environment import (
     OwnEnvironment,
     editable_paths,
 )
+from sandbox.languages.python.pytest_options import read_project_options
 from sandbox.languages.python.sdists import (
     ArchiveTooLarge,
     NoSdist,
@@ -236,15 +238,32 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
-    """The outermost folders with a test name, and test files elsewhere."""
+    """The outermost folders with a test name, and test files elsewhere: files named as pytest's
+    default or the project's own settings say."""
+    options = read_project_options(files, ())
+    # A pattern of any name is for the folders of tests.
+    patterns = [pattern for pattern in options.test_files if pattern not in ("*", "*.py")]
     found: set[str] = set()
-    for path in filter(is_test_file, files):
+    for path in files:
+        is_named = is_test_file(path) or _matches(path, patterns)
+        in_tests = is_below(path, options.test_paths) and _matches(path, options.test_files)
+        if not path.endswith(".py") or not (is_named or in_tests):
+            continue
         parts = path.split("/")
         if parts[0] in NO_CODE:
             continue
         named = [index for index, part in enumerate(parts[:-1]) if part in TEST_FOLDERS]
         found.add("/".join(parts[: named[0] + 1]) if named else path)
     return sorted(path for path in found if not is_below(path, found - {path}))
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a file's name, or its end if a pattern has folders, is as one of them says."""
+    name = posixpath.basename(path)
+    return any(
+        fnmatchcase(f"/{path}", f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
+        for pattern in patterns
+    )
 
 
 def code_paths(

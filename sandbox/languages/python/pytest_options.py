@@ -189,6 +189,10 @@ class ProjectOptions:
     """Options that make up for plugins that are not loaded."""
     plugins: frozenset[str] = frozenset()
     """The names of plugins that they load or refuse: `-p anyio`, `-p no:anyio`."""
+    test_files: tuple[str, ...] = ()
+    """Patterns of test files' names, in place of pytest's own; empty if there are none."""
+    test_paths: tuple[str, ...] = ()
+    """Files and folders of the tests; empty if none are named."""
 
     @property
     def variable(self) -> str:
@@ -279,7 +283,16 @@ def _options_of(
     added: tuple[str, ...] = _LENIENT if STRICT_SETTINGS & settings.keys() else ()
     warnings = "\n".join((*_texts(settings.get("filterwarnings")), *kept))
     added += _TOLERANT if re.search(r"(?m)^[ \t]*+(?:-W)?error\b", warnings) else ()
-    return ProjectOptions(file, tuple(kept), tuple(left_out), added, frozenset(plugins))
+    patterns, paths = (_words(settings.get(name)) for name in ("python_files", "testpaths"))
+    return ProjectOptions(
+        file,
+        tuple(kept),
+        tuple(left_out),
+        added,
+        frozenset(plugins),
+        test_files=tuple(patterns),
+        test_paths=tuple(map(posixpath.normpath, paths)),
+    )
 
 
 def is_among(files: Iterable[str], place: str) -> bool:

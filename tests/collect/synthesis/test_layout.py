@@ -47,6 +47,33 @@ def test_tests_and_code_are_told_apart(tmp_path: Path) -> None:
     assert project.environment.variables == {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "tests"),
+    [
+        ("testpaths = tests\npython_files = *", ("tests",)),
+        ("python_files = check_*.py tests.py", ("app/check_shop.py", "app/tests.py")),
+        ("python_files = unit/*.py", ("spec/unit/stock.py",)),
+        ("testpaths = spec/unit\npython_files = *.py", ("spec/unit/stock.py",)),
+        ("python_files = **/[", ()),
+    ],
+)
+def test_the_projects_settings_name_test_files(
+    settings: str, tests: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = dict.fromkeys(
+        ("tests/stock.py", "app/check_shop.py", "app/tests.py", "app/shop.py"), "one = 1\n"
+    )
+    files |= {"spec/unit/stock.py": "", "pytest.ini": f"[pytest]\n{settings}\n"}
+    if not tests:
+        with pytest.raises(ProjectRefused, match="no tests among"):
+            arranged(tmp_path, files)
+        return
+    project = arranged(tmp_path, files)
+    assert project.test_paths == tests
+    assert "app/shop.py" in project.code_paths
+    assert not set(tests).intersection(project.code_paths)
+
+
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
     project = arranged(
         tmp_path,
