@@ -17,7 +17,8 @@ TICK = 1.0
 RESEND = 0.25
 """Seconds between interrupts after a time-out."""
 CONTROL = {
-    code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
+    code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    for code in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
 }
 """Escapes for characters that would move a terminal's cursor or end a line."""
 RUN_ACTIONS = ("launch", "continue", "step_over", "step_into", "step_out")

@@ -152,7 +152,7 @@ def test_deep_values_are_cut() -> None:
 
 def test_control_characters_can_not_act() -> None:
     lines = type("Colours", (), {"__repr__": lambda self: "\x1b[31m\r\x00\x9b\u2028(Pdb) "})()
-    assert render(lines, BOUNDS).text == "\\x1b[31m\\x0d\\x00\\x9b\\x2028(Pdb) "
+    assert render(lines, BOUNDS).text == "\\x1b[31m\\x0d\\x00\\x9b\\u2028(Pdb) "
 
 
 def test_fields_come_in_pages() -> None:
