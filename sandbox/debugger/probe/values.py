@@ -300,7 +300,7 @@ class Rendering:
         else:
             fields = named_fields(value) or dataclass_fields(value)
             if fields is None:
-                self.put(repr(value))
+                self.put(repr(value) if depth == 0 else inner_repr(value))
             else:
                 self._object(value, fields, depth, ("{}(", "", ")"))
 
@@ -384,6 +384,16 @@ class Rendering:
         self.seen.pop()
         if depth == 0:
             self.what = ""
+
+
+def inner_repr(value: object) -> str:
+    """The `repr` of a part of a value, whose other parts can be shown if it raises."""
+    try:
+        return repr(value)
+    except Interrupted:
+        raise
+    except BaseException as error:
+        return f"<repr raised {type_name(type(error))}>"
 
 
 def plain_length(items: list[Any]) -> int | None:

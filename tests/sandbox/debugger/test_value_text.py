@@ -172,3 +172,20 @@ def test_arrays_and_tables_are_cut_by_lines() -> None:
     page = render(table, BOUNDS._replace(chars=2_000, lines=5))
     assert page.text.count("\n") == 5
     assert page.text.endswith(" more lines")
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise AttributeError("not yet")
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.first, self.bad, self.last = 1, Unshowable(), [Unshowable(), 2]
+
+
+def test_a_part_that_can_not_be_shown_leaves_the_others() -> None:
+    raised = "<repr raised AttributeError>"
+    assert whole(Holder()) == f"<Holder first=1 bad={raised} last=[{raised}, 2]>"
+    with pytest.raises(AttributeError, match="not yet"):
+        render(Unshowable(), BOUNDS)
