@@ -58,6 +58,7 @@ from sandbox.languages.python.sdists import (
     unpack_sdist,
 )
 from sandbox.languages.python.targets import is_test_file
+from sandbox.languages.python.undeclared import read_undeclared
 from sandbox.packages import builder_of, interpreter_of, packages_folder, pytest_plugins
 
 
@@ -175,13 +176,13 @@ def arrange(
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
     found_paths = (*(("src", ".") if in_src else (".",)), *projects.import_paths(source.files))
     if own is not None:
-        installed = _found_in(own, project)
+        installed = _found_in(own, project, source)
         editable = editable_paths(own, Path(project.folder or "."))
         found_paths = tuple(dict.fromkeys((*editable, *found_paths)))
     else:
         installed = _installed(project, source, sandbox)
     # The same plugins are loaded wherever its tests run: by us, by an agent, in a debug session.
-    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    variables = {**installed.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if installed.plugins:
         variables["PYTEST_PLUGINS"] = ",".join(installed.plugins)
     environment = Environment(
@@ -292,6 +293,8 @@ class _Installed:
     """The pytest plugins among them."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """What could not be installed, by name, and why."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the tests need."""
     notes: tuple[str, ...] = ()
     python: ChosenPython = field(default_factory=ChosenPython)
 
@@ -309,6 +312,8 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
         declared = projects.read_needs(files, chosen_python.version)
         needed = (source.release,) if source.release else declared.requires
         wanted = tuple(dict.fromkeys((*needed, *declared.test_requires)))
+        undeclared = read_undeclared(source.files, wanted)
+        wanted = (*wanted, *undeclared.packages)
         named = project.more_packages
         chosen = Chosen((*(project.packages or ()), *named), {})
         if project.packages is None:
@@ -321,7 +326,14 @@ def _installed(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
     notes = [f"not installed: {first_of(left_out)}"] if left_out else []
     notes += [own.note] if own.note else []
     plugins = tuple(pytest_plugins(folder).values()) if folder else ()
-    return _Installed(chosen.packages, plugins, chosen.missing, tuple(notes), chosen_python)
+    return _Installed(
+        packages=chosen.packages,
+        plugins=plugins,
+        missing=chosen.missing,
+        variables=undeclared.variables,
+        notes=tuple(notes),
+        python=chosen_python,
+    )
 
 
 def _require_installed(named: Sequence[str], missing: Mapping[str, str]) -> None:
@@ -343,12 +355,13 @@ def _python_of(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -
     return ChosenPython(chosen.version, f"CPython {chosen.version or own_version()}{because}")
 
 
-def _found_in(own: OwnEnvironment, project: ProjectConfig) -> _Installed:
+def _found_in(own: OwnEnvironment, project: ProjectConfig, source: Source) -> _Installed:
     """What the user's own environment has, and the packages that the user names besides."""
     version, pytest = own.version, own.distributions["pytest"]
     told = f"{own.folder}, with CPython {version} and pytest {pytest}"
     packages = (*(project.packages or ()), *project.more_packages)
-    return _Installed(packages, python=ChosenPython(minor_of(version), told))
+    variables = read_undeclared(source.files, ()).variables
+    return _Installed(packages, variables=variables, python=ChosenPython(minor_of(version), told))
 
 
 def reason_against(files: Mapping[str, bytes], own: OwnEnvironment) -> str | None:
