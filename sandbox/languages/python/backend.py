@@ -88,8 +88,7 @@ class Backend:
         if result.timed_out:
             raise BackendFailed(f"{self.system.backend} did not end in {BACKEND_SECONDS:.0f} s")
         if result.exit_code != 0:
-            output = " ".join(result.output.split())[-SHOWN_OUTPUT:]
-            raise BackendFailed(f"{self.system.backend} failed: {output}")
+            raise BackendFailed(f"{self.system.backend} failed: {_end(result.output)}")
         try:
             return json.loads(self.sandbox.read_file(_ANSWER, MAX_ANSWER_BYTES))
         except (ValueError, RecursionError) as error:
@@ -118,6 +117,19 @@ def open_backend(
             return
     with _opened(files, (*system.requires, *more), python, variables) as sandbox:
         yield Backend(sandbox, system)
+
+
+def _end(output: str) -> str:
+    """The end of an output, by whole words."""
+    words = output.split()
+    shown: list[str] = []
+    length = 0
+    while words and length + len(words[-1]) < SHOWN_OUTPUT:
+        length += len(words[-1]) + 1
+        shown.append(words.pop())
+    if words:
+        shown.append("..." if shown else words[-1][-SHOWN_OUTPUT:])
+    return " ".join(reversed(shown))
 
 
 def _names(answer: object, known: Sequence[str]) -> tuple[str, ...]:

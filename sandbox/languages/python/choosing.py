@@ -157,6 +157,9 @@ class Building:
                 packages = resolve(self.python, [text], self.constraints, "--no-deps")
             except NoSdist:
                 return
+            except PipFailed as error:
+                self.failures.append(error.reason)
+                return
             except SandboxError as error:
                 self.failures.append(str(error))
                 return
