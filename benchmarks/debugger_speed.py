@@ -22,6 +22,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import add_sections
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.debugger import (
     Action,
@@ -344,7 +345,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.debugger_speed", description=__doc__
     )
-    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="default: all")
+    add_sections(parser, SECTIONS)
     parser.add_argument("--java", action="store_true", help="actions of Java, too")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()
