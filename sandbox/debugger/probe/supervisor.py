@@ -325,6 +325,9 @@ class Supervisor:
             # From here on the debugger runs, and the program's code only for it.
             pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
         self.notes += message.get("notes", [])
+        if "report" in message:
+            self._on_output()
+            self.ring.add(message["report"].encode("utf-8", "backslashreplace"))
         self.breakpoints = message.get("breakpoints", self.breakpoints)
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:

@@ -13,6 +13,7 @@ from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
 from .outcomes import outcome
 from .problems import listed, why
+from .reports import Reports, plugin_of
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
@@ -46,15 +47,44 @@ class Target:
         self.session.tracer.refresh()
         self.session.tracer.run_freely(None)
 
-    def say_passed(self, tests: list[str]) -> None:
+    def say_verdict(self, verdict: Verdict, code: int) -> None:
         """Note the runner's verdict on tests that ran to their end."""
-        if tests:
-            named = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
-            self.session.notes.append(f"{named} passed in this run")
+        self.session.notes += verdict.notes(code)
 
     def near_tests(self) -> str:
         """For an error: the tests with the nearest names."""
         return near_tests(self.session.workspace, self.names[0] if self.names else "")
+
+
+class Verdict:
+    """Which tests passed and which failed, each once: a test has several reports if it has
+    subtests or runs again."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, bool] = {}
+        """Whether a test passed, by its name."""
+
+    def add_passed(self, test: str) -> None:
+        self.outcomes.setdefault(test, True)
+
+    def add_failed(self, test: str) -> None:
+        self.outcomes[test] = False
+
+    def notes(self, code: int) -> list[str]:
+        passed = [test for test, has_passed in self.outcomes.items() if has_passed]
+        failed = [test for test, has_passed in self.outcomes.items() if not has_passed]
+        notes = []
+        if passed:
+            notes.append(f"{one_or_count(passed)} passed in this run")
+        if failed:
+            notes.append(f"{one_or_count(failed)} failed in this run")
+        if passed and not failed and code:
+            notes.append(f"the test runner still ended with exit code {code}: no test failed")
+        return notes
+
+
+def one_or_count(tests: list[str]) -> str:
+    return tests[0] if len(tests) == 1 else f"{len(tests)} tests"
 
 
 def run_script(target: Target) -> object:
@@ -152,9 +182,20 @@ def run_unittest(target: Target) -> object:
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
-    suite.run(result)
-    target.say_passed(result.passed)
-    return 0 if result.wasSuccessful() else 1
+    code = 0 if run_suite(suite, result) else 1
+    target.say_verdict(result.verdict, code)
+    return code
+
+
+def run_suite(suite: Any, result: Any) -> bool:
+    """Whether all tests passed. As unittest's own runner, it shows every warning."""
+    import warnings
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("default")
+        suite.run(result)
+    return bool(result.wasSuccessful())
 
 
 def load(unittest: Any, loader: Any, target: Target) -> Any:
@@ -194,7 +235,7 @@ def stopping_result(base: type, target: Target) -> Any:
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
         def __init__(self) -> None:
             super().__init__()
-            self.passed: list[str] = []
+            self.verdict = Verdict()
 
         def startTest(self, test: Any) -> None:  # noqa: N802
             super().startTest(test)
@@ -206,7 +247,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addSuccess(self, test: Any) -> None:  # noqa: N802
             super().addSuccess(test)
-            self.passed.append(str(test))
+            self.verdict.add_passed(str(test))
 
         def stopTest(self, test: Any) -> None:  # noqa: N802
             super().stopTest(test)
@@ -224,6 +265,7 @@ def stopping_result(base: type, target: Target) -> Any:
         def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
             super().addSubTest(test, subtest, err)
             if err is not None:
+                self.verdict.add_failed(str(test))
                 target.session.subtest_failed(err[1], subtest._subDescription())
 
         def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
@@ -232,6 +274,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
             super().addUnexpectedSuccess(test)
+            self.verdict.add_failed(str(test))
             target.session.outcomes.add(str(test), "did not fail, against its expectedFailure")
 
         def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
@@ -305,7 +348,8 @@ def run_pytest(target: Target) -> object:
     plugin = plugin_for(target, pytest)
     stderr = sys.stderr
     try:
-        code = int(pytest.main([*pytest_options(), *arguments], plugins=[plugin]))
+        plugins = [plugin, plugin_of(plugin.reports, pytest)]
+        code = int(pytest.main([*pytest_options(), *arguments], plugins=plugins))
     except Exception as error:
         if target.session.started:
             raise
@@ -315,7 +359,12 @@ def run_pytest(target: Target) -> object:
         plugin.devnull.close()
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise pytest_explanation(target, code, plugin)
-    target.say_passed(plugin.passed)
+    plugin.report()
+    if plugin.broken is not None:
+        target.session.notes.append(
+            f"pytest ended early: {why(plugin.broken, target.session.workspace)}"
+        )
+    target.say_verdict(plugin.verdict, code)
     return code
 
 
@@ -380,6 +429,13 @@ def is_loaded(plugin: str) -> bool:
     return plugin in asked or not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
 
 
+OUTSIDE = {
+    "setup": "it was raised in the set-up of the test, which itself did not run",
+    "teardown": "it was raised after the test itself, in its teardown",
+}
+"""What a report's `when` means of the exception."""
+
+
 class Plugin:
     """Hooks that run when a test begins and when one fails."""
 
@@ -387,7 +443,8 @@ class Plugin:
         self.target = target
         self.session = target.session
         self.problems: list[str] = []
-        self.passed: list[str] = []
+        self.verdict = Verdict()
+        self.reports = Reports(target.session.link, target.session.workspace)
         self.broken: BaseException | None = None
         """What ended pytest itself."""
         self.collecting = False
@@ -414,10 +471,9 @@ class Plugin:
     def pytest_configure(self, config: Any) -> None:
         """The runner's own report is not the program's output."""
         self.options = config.option
-        reporter = config.pluginmanager.getplugin("terminalreporter")
-        writer = getattr(reporter, "_tw", None)
-        if writer is not None:
-            writer._file = self.devnull
+        self.reports.watch(config)
+        if self.reports.writer is not None:
+            self.reports.writer._file = self.devnull
 
     def pytest_collection(self) -> None:
         self.collecting = True
@@ -450,6 +506,8 @@ class Plugin:
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         if hasattr(report, "context"):  # a subtest's; older versions need a plugin
+            self.reports.add_sections(report)
+            self.report()
             describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
             self.session.subtest_failed(call.excinfo.value, describe())
             return
@@ -462,6 +520,12 @@ class Plugin:
         else:
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
+            if report.when in OUTSIDE:
+                self.session.notes.append(OUTSIDE[report.when])
+            self.session.notes += runs_again(node)
+            self.reports.add_sections(report)
+            self.reports.add_pending(node.config)
+            self.report()
             self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:
@@ -475,9 +539,21 @@ class Plugin:
             self.session.notes.append(said.format(example.source, error.got, example.want))
         return error
 
+    def report(self) -> None:
+        """Add to the output what pytest has reported."""
+        self.session.evaluator.flush(self.session.link.streams())
+        self.reports.send()
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        """Note what ended the run before its last test, such as `pytest.exit`."""
+        self.broken = excinfo.value
+
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
-            self.passed.append(report.nodeid)
+        if report.failed:
+            self.verdict.add_failed(report.nodeid)
+        is_own = not hasattr(report, "context") and not hasattr(report, "wasxfail")
+        if is_own and report.when == "call" and report.passed:
+            self.verdict.add_passed(report.nodeid)
         self.session.outcomes.add(report.nodeid, outcome(report))
 
     def pytest_collectreport(self, report: Any) -> None:
@@ -487,6 +563,16 @@ class Plugin:
     def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
         """Disable pytest-timeout while debugging."""
         return True
+
+
+def runs_again(item: Any) -> list[str]:
+    """A note if pytest-rerunfailures would give a test that failed another try."""
+    plugin, tries = sys.modules.get("pytest_rerunfailures"), getattr(item, "execution_count", 0)
+    if plugin is None or not tries:
+        return []
+    most = 1 + (plugin.get_reruns_count(item) or 0)
+    said = f"this was try {tries} of {most}: without a debugger pytest runs the test again"
+    return [said] if tries < most else []
 
 
 def plugin_for(target: Target, pytest: Any) -> Plugin:
