@@ -15,6 +15,8 @@ from sandbox.base import Command, Sandbox
 from sandbox.debugger import probe
 from sandbox.debugger.channel import Channel, Json, LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
+from sandbox.errors import DebuggerError
+from sandbox.languages.python.interpreters import is_too_old, too_old
 from sandbox.languages.python.targets import Target, TargetError, parse_target
 
 # The probe's modules are removed from `sys.modules` once loaded, so the program can neither import
@@ -138,8 +140,13 @@ class PythonLauncher:
             for names in (probe.SUPERVISOR, probe.DEBUGGEE):
                 terminal.send_line(probe_message(names, compiled))
             channel.await_marker(b"STEPINTO loaded", limits.start_timeout)
-            channel.hello(limits.output_chars, limits.start_timeout)
-        except BaseException:
+            hello = channel.hello(limits.output_chars, limits.start_timeout)
+            # The supervisor runs on CPython 3.7 too.
+            if is_too_old(hello["version"]):
+                raise LaunchRefused(too_old(sandbox))
+        except BaseException as error:
             channel.close()
+            if isinstance(error, DebuggerError) and (old := too_old(sandbox)):
+                raise LaunchRefused(old) from None
             raise
         return channel
