@@ -534,9 +534,13 @@ class Plugin:
         if doctest is not None and isinstance(error, doctest.UnexpectedException):
             return error.exc_info[1]
         if doctest is not None and isinstance(error, doctest.DocTestFailure):
-            said = "the doctest's {!r} gave {!r}, where {!r} was expected"
-            example = error.example
-            self.session.notes.append(said.format(example.source, error.got, example.want))
+            said = "the doctest's {!r}{} gave {!r}, where {!r} was expected"
+            example, test = error.example, error.test
+            at = ""
+            if test.filename and test.lineno is not None:
+                file = self.session.workspace.relative(test.filename)
+                at = f" at {file}:{test.lineno + example.lineno + 1}"
+            self.session.notes.append(said.format(example.source, at, error.got, example.want))
         return error
 
     def report(self) -> None:
