@@ -441,7 +441,9 @@ def test_a_session_on_a_test_is_paused_at_its_start(tmp_path: Path) -> None:
 def test_a_session_whose_fixture_fails_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    conftest = "import pytest\n\n@pytest.fixture(autouse=True)\ndef server():\n    raise OSError(7)\n"
+    conftest = (
+        "import pytest\n\n@pytest.fixture(autouse=True)\ndef server():\n    raise OSError(7)\n"
+    )
     folder = write_project(tmp_path / "shop", {**BUGGY, "tests/conftest.py": conftest})
     with open_session(folder, FAILING) as session:
         assert session.state is State.POST_MORTEM
