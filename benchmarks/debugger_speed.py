@@ -39,7 +39,7 @@ from tests.interpreters import VERSIONS, Interpreter, find_interpreter
 
 SECTIONS = ("launch", "actions", "slow-down")
 LIMITS = DebugLimits(start_timeout=300)
-LAUNCH_TARGET = 1.15
+LAUNCH_TARGET = 1.0
 """Times as long as pdb."""
 ACTION_TARGET, JAVA_TARGET = 1.0, 3.0
 """Milliseconds of one action."""
@@ -214,7 +214,7 @@ def launches(interpreter: Interpreter, quick: bool) -> Row:
             "ours": lambda: milliseconds(lambda: PYTEST.start(debugger)),
             "pdb": lambda: milliseconds(lambda: _pdb(sandbox, pdb_commands, program, wanted)),
         }
-        found = medians(works, 3 if quick else 11)
+        found = medians(works, 3 if quick else 15)
     what = f"CPython {interpreter.version}, to a breakpoint in a pytest test"
     return Row("launch", what, found["ours"], LAUNCH_TARGET, found["pdb"], "bare: pdb")
 

@@ -435,6 +435,12 @@ OUTSIDE = {
 }
 """What a report's `when` means of the exception."""
 
+ELSEWHERE = {
+    "PytestUnhandledThreadExceptionWarning": "in a thread",
+    "PytestUnraisableExceptionWarning": "where nothing can handle it, as in a finaliser",
+}
+UNHANDLED = "it was raised {}; the test fails as pytest makes an error of its warning of that"
+
 
 class Plugin:
     """Hooks that run when a test begins and when one fails."""
@@ -529,7 +535,12 @@ class Plugin:
             self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:
-        """The exception of a program in a doctest; for an example with other output, says both."""
+        """The program's exception behind pytest's; for an example of a doctest with other output,
+        says both."""
+        elsewhere = ELSEWHERE.get(type(error).__name__)
+        if elsewhere is not None and error.__cause__ is not None:
+            self.session.notes.append(UNHANDLED.format(elsewhere))
+            return error.__cause__
         doctest = sys.modules.get("doctest")
         if doctest is not None and isinstance(error, doctest.UnexpectedException):
             return error.exc_info[1]

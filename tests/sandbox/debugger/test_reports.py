@@ -177,6 +177,18 @@ def test_a_run_that_its_program_ends(suite: Workbench) -> None:
     assert any(note.startswith("pytest ended early: Exit: enough\n") for note in event.notes)
 
 
+def test_a_warning_that_pytest_makes_an_error_leads_to_its_exception(suite: Workbench) -> None:
+    event = suite.start(test="pytest -W error test_it.py::test_thread_passes", stop_at_entry=False)
+    assert event.state is State.POST_MORTEM
+    if event.function != "in_a_thread.work":  # before pytest 8.4 only its text is known
+        assert event.exception is not None
+        assert "KeyError: 'lost'" in event.exception.message
+        return
+    assert event.exception is not None
+    assert event.exception.type == "KeyError"
+    assert any(note.startswith("it was raised in a thread; ") for note in event.notes)
+
+
 def test_logs_that_pytest_shows_live(suite: Workbench) -> None:
     suite.write({"pytest.ini": "[pytest]\nlog_cli = true\nlog_cli_level = INFO\n"})
     suite.write({"test_b.py": "import logging\ndef test_it():\n    logging.info('seen')\n"})
