@@ -188,13 +188,13 @@ class ThisMachine:
         def try_out() -> str:
             clean_up(config)
             with open_instance_sandbox(config, first) as sandbox:
+                old = too_old(sandbox) if first.language == "python" else ""
+                if old and config.backend == "local":
+                    raise ConfigError(f"{old}: set sandbox.python to another")
                 benchmark.prepare(first, sandbox)
                 # Private tests are never in the sandboxes of agents.
                 benchmark.run_tests(first, sandbox, first.public_tests[:1])
-                old = too_old(sandbox) if first.language == "python" else ""
-            if old and config.backend == "local":
-                raise ConfigError(f"{old}: set sandbox.python to another")
-            # Other bugs have other images; a mark of `bench verify` leaves this one out.
+            # Other bugs have other images.
             told = f"; {old}: `stepinto bench verify` marks such bugs" if old else ""
             return f"{config.backend}, one test of {first.id} was run in it{told}"
 
