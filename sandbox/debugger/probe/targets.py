@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator
 
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
-from .outcomes import outcome
+from .outcomes import Verdict, outcome, runs_again
 from .problems import listed, why
 from .reports import Reports, plugin_of
 from .session import Session
@@ -54,37 +54,6 @@ class Target:
     def near_tests(self) -> str:
         """For an error: the tests with the nearest names."""
         return near_tests(self.session.workspace, self.names[0] if self.names else "")
-
-
-class Verdict:
-    """Which tests passed and which failed, each once: a test has several reports if it has
-    subtests or runs again."""
-
-    def __init__(self) -> None:
-        self.outcomes: dict[str, bool] = {}
-        """Whether a test passed, by its name."""
-
-    def add_passed(self, test: str) -> None:
-        self.outcomes.setdefault(test, True)
-
-    def add_failed(self, test: str) -> None:
-        self.outcomes[test] = False
-
-    def notes(self, code: int) -> list[str]:
-        passed = [test for test, has_passed in self.outcomes.items() if has_passed]
-        failed = [test for test, has_passed in self.outcomes.items() if not has_passed]
-        notes = []
-        if passed:
-            notes.append(f"{one_or_count(passed)} passed in this run")
-        if failed:
-            notes.append(f"{one_or_count(failed)} failed in this run")
-        if passed and not failed and code:
-            notes.append(f"the test runner still ended with exit code {code}: no test failed")
-        return notes
-
-
-def one_or_count(tests: list[str]) -> str:
-    return tests[0] if len(tests) == 1 else f"{len(tests)} tests"
 
 
 def run_script(target: Target) -> object:
@@ -578,16 +547,6 @@ class Plugin:
     def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
         """Disable pytest-timeout while debugging."""
         return True
-
-
-def runs_again(item: Any) -> list[str]:
-    """A note if pytest-rerunfailures would give a test that failed another try."""
-    plugin, tries = sys.modules.get("pytest_rerunfailures"), getattr(item, "execution_count", 0)
-    if plugin is None or not tries:
-        return []
-    most = 1 + (plugin.get_reruns_count(item) or 0)
-    said = f"this was try {tries} of {most}: without a debugger pytest runs the test again"
-    return [said] if tries < most else []
 
 
 def plugin_for(target: Target, pytest: Any) -> Plugin:
