@@ -32,6 +32,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import add_sections
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.oracle.candidates import gold_candidate
@@ -45,34 +46,39 @@ BUGS = 36
 PART_ROUNDS = 5
 
 
-def main() -> None:
+def main() -> int:
+    """Returns 1 if something could not be measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="default: all")
+    add_sections(parser, SECTIONS)
     parser.add_argument("--rollouts", type=int, default=64, help="for each line of a table")
     parser.add_argument("--at-once", type=int, nargs="+", default=(1, 2, 4, 8, 16, 32))
     parser.add_argument("--image", help="with Python and pytest, for the Docker sandbox")
     options = parser.parse_args()
     sections = options.sections or SECTIONS
+    failed = False
     if "places" in sections:
         places = {"local": list[str](), "Ray": ["runner.backend=ray"]}
         if options.image:
             places["docker"] = ["sandbox.backend=docker", f"sandbox.image={options.image}"]
-        collect(places, options)
+        failed = not collect(places, options)
     if "parts" in sections:
         table = Table("part", "seconds", title="parts: of a rollout, in the local sandbox")
         for name, seconds in part_seconds().items():
             table.add_row(name, f"{seconds:.3f}")
         Console().print(table)
+    return int(failed)
 
 
-def collect(places: dict[str, list[str]], options: argparse.Namespace) -> None:
-    """Print what `stepinto collect` spends in each place, by rollouts at once."""
+def collect(places: dict[str, list[str]], options: argparse.Namespace) -> bool:
+    """Print what `stepinto collect` spends in each place, by rollouts at once. A place where it
+    fails is not tried again; returns whether there was none."""
     columns = ("", "rollouts an hour", "CPU s each", "MB at most, all together", "seconds")
     table = Table(*columns, title="places: `stepinto collect`, by rollouts at once")
     rollouts = options.rollouts
     attempts = -(-rollouts // BUGS)
+    left = dict(places)
     for at_once in options.at_once:
-        for name, settings in places.items():
+        for name, settings in list(left.items()):
             with TemporaryDirectory() as folder, spending() as spent:
                 command = [
                     *(sys.executable, "-m", "stepinto", "collect", str(CONFIG)),
@@ -83,7 +89,10 @@ def collect(places: dict[str, list[str]], options: argparse.Namespace) -> None:
                 ]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+                print(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
+                table.add_row(f"{name}, {at_once} at once", "failed", "", "", "")
+                del left[name]
+                continue
             table.add_row(
                 f"{name}, {at_once} at once",
                 f"{3600 * rollouts / spent.seconds:,.0f}",
@@ -92,6 +101,7 @@ def collect(places: dict[str, list[str]], options: argparse.Namespace) -> None:
                 f"{spent.seconds:,.0f}",
             )
     Console().print(table)
+    return left == places
 
 
 @dataclass
@@ -181,4 +191,4 @@ def part_seconds() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -41,7 +41,7 @@ from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
 from sandbox import Sandbox, SandboxConfig
-from sandbox.debugger import Debugger, DebugLimits, Launch, open_debugger
+from sandbox.debugger import Debugger, DebugLimits, Launch, State, open_debugger, render
 from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
@@ -583,8 +583,9 @@ def open_session(
     limits: DebugLimits | None = None,
 ) -> Iterator[Debugger]:
     """A debug session on one test of a repository, a folder or a git URL, paused at the test's
-    first line. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` has
-    the keys of `benchmark` for a repository, such as `packages`.
+    first line; `first_stop` of the session says where it is if a fixture fails, say, and a warning
+    tells so. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` has the
+    keys of `benchmark` for a repository, such as `packages`.
 
     Raises ConfigError if the repository has no tests or lacks what they need, DebuggerError if the
     test can't be started, SandboxError.
@@ -601,4 +602,6 @@ def open_session(
             if stop.error is not None:
                 told = f"{stop.error}{_missing_advice(instance, stop.error + stop.output)}"
                 raise DebuggerError(f"{place}: {test}: {told}\n{stop.output}".strip())
+            if stop.state is not State.RUNTIME:
+                logger.warning("%s is not paused at its first line: %s", test, render(stop))
             yield debugger

@@ -39,6 +39,7 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 from sandbox.java.jdk import find_jdk
+from sandbox.languages.python.interpreters import too_old
 from sandbox.languages.python.own_environment import read_environment
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
@@ -61,11 +62,15 @@ class Mark(StrEnum):
     """No test ran, or the bug names none."""
     FIX_READABLE = "fix_readable"
     """Its sandbox has a copy of the fix or of a hidden test, which an agent can read."""
+    OLD_PYTHON = "old_python"
+    """Its sandbox has a CPython in which nothing can be debugged."""
     NO_GOLD = "no_gold"
     """Its tests fail as claimed; without a gold patch nothing more could be checked."""
 
 
-SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS, Mark.FIX_READABLE)
+SKIPPED = (
+    *(Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS, Mark.FIX_READABLE, Mark.OLD_PYTHON),
+)
 """Bugs with these marks are skipped by collect and eval, unless a config says otherwise."""
 
 
@@ -374,6 +379,7 @@ def verify_instance(
     fix, each in a fresh sandbox. If that or the machine fails, the verification reports so, and
     nothing about the bug."""
     name = ""
+    old: tuple[Finding, ...] = ()
 
     def run_tests(patch: str) -> TestResults:
         everything = replace(instance, files={**instance.files, **instance.hidden_files})
@@ -386,6 +392,7 @@ def verify_instance(
 
     try:
         name = (ran_in or EnvironmentFingerprint(sandbox_config)).name(instance)
+        old = old_python(instance, sandbox_config)
         before = [run_tests("") for _ in range(repeats)]
         after = [
             run_tests(instance.gold_patch) for _ in range(repeats if instance.gold_patch else 0)
@@ -400,7 +407,7 @@ def verify_instance(
         verification = Verification.of(
             instance,
             name,
-            findings=judged(instance, before, after),
+            findings=(*old, *judged(instance, before, after)),
             repeats=repeats,
             seconds_before=max(run.seconds for run in before),
             seconds_after=max((run.seconds for run in after), default=0.0),
@@ -411,6 +418,15 @@ def verify_instance(
         failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
         return verification.model_copy(update={"findings": (), "failure": failure})
     return searched(benchmark, instance, sandbox_config, verification)
+
+
+def old_python(instance: Instance, sandbox_config: SandboxConfig) -> tuple[Finding, ...]:
+    """The finding that a bug can't be debugged in its sandbox. Raises SandboxError."""
+    if instance.language != "python":
+        return ()
+    with open_instance_sandbox(sandbox_config, instance) as sandbox:
+        old = too_old(sandbox)
+    return (Finding(mark=Mark.OLD_PYTHON, text=old),) if old else ()
 
 
 def searched(

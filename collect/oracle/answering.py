@@ -111,7 +111,7 @@ class OracleAnswerer:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        session, place = self._session, self._session.place or "not reached"
+        session, place = self._session, self._session.place or self._session.nowhere
         answer = self._answer or "I could not establish this in the debugger."
         # A long value that the answer has is not copied again.
         notes = [
@@ -450,13 +450,14 @@ class OracleAnswerer:
         return stopped if session.paused is None else None
 
     def _reach(self, ask: ReachAsk) -> Moves[str | None]:
-        """The answer, or None if the run did not end."""
+        """The answer, or None if the run did not end, or the place may be reached elsewhere."""
         session = self._session
         aim = ", and count the visits" if ask.count else ", to see whether it is reached"
         way = LineNavigator(self._instance, session, ask.place, 1, aim)
         there = yield from way.go()
         if not there:
-            return (yield from self._missed(ask)) if session.paused is None else None
+            is_known = session.paused is None and not session.has_children
+            return (yield from self._missed(ask)) if is_known else None
         session.note(f"the debugger stopped at {ask.place}")
         if not ask.count:
             if self._habits.detour(0.5):
@@ -466,6 +467,8 @@ class OracleAnswerer:
         count = 1
         for _ in range(MAX_CONTINUES):
             stopped = yield from session.control(session.pick("count_on", count=count), "continue")
+            if session.has_children:
+                return None
             if session.paused is None:
                 times = {1: "once", 2: "twice"}.get(count, f"{count} times")
                 session.note(f"{times}, then the test ended")

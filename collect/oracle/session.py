@@ -14,6 +14,7 @@ from collect.code.source import function_at, read_source
 from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
 from collect.store.messages import Message
+from sandbox.debugger.session import CHILD_PROCESSES
 from sandbox.text import source_lines
 
 Result = TypeVar("Result")
@@ -119,6 +120,8 @@ class Session:
     exit_code: int | None = None
     place: str = ""
     """The last relevant place."""
+    has_children: bool = False
+    """Whether the test has run child processes, which may reach what the debugger did not."""
     steps: int = 0
     """How many calls have been made one by one."""
     opening: str = ""
@@ -137,6 +140,11 @@ class Session:
     def paused(self) -> Stopped | None:
         """Where the program is paused; None if the test has ended."""
         return None if self.stopped is None or self.stopped.post_mortem else self.stopped
+
+    @property
+    def nowhere(self) -> str:
+        """What is said of a place that no stop has shown."""
+        return "not known: it may run in a child process" if self.has_children else "not reached"
 
     @property
     def named_test(self) -> dict[str, Any]:
@@ -239,6 +247,7 @@ class Session:
         """Take in where the program is now."""
         paused, ended = PAUSED.search(text), ENDED.search(text)
         self.stopped = None
+        self.has_children = self.has_children or CHILD_PROCESSES in text
         if paused:
             file, line, function, reason = paused.groups()
             self.stopped = Stopped(file, int(line), function, reason, text)

@@ -101,7 +101,7 @@ class OracleSubagent:
 
     def last_word(self) -> str:
         evidence = "; ".join(self._findings[:MAX_EVIDENCE])
-        where = self._never_run or (self._stop.place if self._stop else "not reached")
+        where = self._never_run or (self._stop.place if self._stop else self._session.nowhere)
         return answer_block(self._session.question, self._conclusion(), evidence, where)
 
     def _find_wrong_visit(self) -> None:
@@ -185,8 +185,11 @@ class OracleSubagent:
         if entry is None or entry == self._place.line:
             return
         points = [f"{self._place.path}:{entry}"]
-        yield from self._go_to(points, f"{aimed} is never run. I start the test again")
-        if self._stop is not None:
+        seen = f"{aimed} is never run."
+        if self._session.has_children:
+            seen = f"The debugger did not stop at {aimed}."
+        yield from self._go_to(points, f"{seen} I start the test again")
+        if self._stop is not None and not self._session.has_children:
             self._never_run = aimed
 
     def _is_at_fault(self, stop: Stopped) -> bool:

@@ -52,6 +52,7 @@ from collect.store.records import (
     Rollout,
 )
 from sandbox import clean_up
+from sandbox.languages.python.interpreters import too_old
 
 Rows = tuple[Rollout, list[Conversation]]
 """What is stored of a rollout."""
@@ -187,10 +188,15 @@ class ThisMachine:
         def try_out() -> str:
             clean_up(config)
             with open_instance_sandbox(config, first) as sandbox:
+                old = too_old(sandbox) if first.language == "python" else ""
+                if old and config.backend == "local":
+                    raise ConfigError(f"{old}: set sandbox.python to another")
                 benchmark.prepare(first, sandbox)
                 # Private tests are never in the sandboxes of agents.
                 benchmark.run_tests(first, sandbox, first.public_tests[:1])
-            return f"{config.backend}, one test of {first.id} was run in it"
+            # Other bugs have other images.
+            told = f"; {old}: `stepinto bench verify` marks such bugs" if old else ""
+            return f"{config.backend}, one test of {first.id} was run in it{told}"
 
         def open_named(name: str) -> str:
             """Open a model. An endpoint is sent one request, with a tool call if agents send it

@@ -119,6 +119,8 @@ class Debugger:
         self._channel: Channel | None = None
         self._launch: Launch | None = None
         self.state = State.START
+        self.first_stop: DebugEvent | None = None
+        """The answer to the last start or restart."""
         self._requested: list[Json] = []
         """The launch's breakpoints, until the probe has reported them."""
         self._points: dict[int, Json] | None = None
@@ -349,7 +351,8 @@ class Debugger:
         event = self._start(action, arguments)
         if was_open and event.error_kind in LAUNCH_ERRORS:
             event = replace(event, notes=(*event.notes, OPEN_ENDED))
-        return self._shown(event)
+        self.first_stop = self._shown(event)
+        return self.first_stop
 
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None

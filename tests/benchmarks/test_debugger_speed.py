@@ -1,9 +1,6 @@
-"""The benchmark of debug sessions runs, and its table says what was met."""
+"""The table of the benchmark of debug sessions says what was met."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import pytest
 
@@ -43,13 +40,3 @@ def test_the_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
         "1.15 x",
         "NO",
     ]
-
-
-def test_it_runs() -> None:
-    command = ["-m", "benchmarks.debugger_speed", "actions", "--quick"]
-    result = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=120, check=False
-    )
-    # 1 says that a target was missed, which a busy machine may.
-    assert result.returncode in (0, 1), result.stderr
-    assert "| actions, python" in result.stdout

@@ -14,6 +14,7 @@ import pytest
 from collect.models.budget import SPENT
 from collect.store.run_store import RunStore
 from tests.collect.models.chat_server import ChatServer, error, reply
+from tests.interpreters import find_interpreter
 from tests.sandbox.image import TAG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +84,18 @@ def test_every_check_is_made_also_after_one_that_fails(server: ChatServer, tmp_p
     assert "│ no │ model frontier │ a first request failed: model gpt-5 at " in table
     assert "HTTP 401: wrong key. What to do: check the key" in table
     assert "│ ok │ sandbox │" in table
+
+
+@pytest.mark.slow
+def test_an_old_python_is_told(server: ChatServer, tmp_path: Path) -> None:
+    old = find_interpreter("3.7")
+    if old is None:
+        pytest.skip("CPython 3.7 is not on this machine")
+    paths = json.dumps(old.readable_paths)
+    sandbox = f"sandbox={{python: {old.path}, readable_paths: {paths}}}"
+    status, table = preflight(server, tmp_path, sandbox)
+    assert status == 2
+    assert "│ no │ sandbox │ the debugger needs CPython 3.8 or later, and " in table
 
 
 @pytest.mark.slow

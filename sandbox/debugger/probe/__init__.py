@@ -30,7 +30,7 @@ debugger's descriptors is ignored, and a request that it reads from them it can'
 SHARED = ("own", "wire", "interpreter", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
-    *(*SHARED, "breakpoints", "values", "memory", "evaluation"),
-    *("tracer", "outcomes", "session", "problems", "targets", "entry"),
+    *(*SHARED, "breakpoints", "values", "libraries", "memory", "evaluation"),
+    *("tracer", "outcomes", "session", "problems", "reports", "targets", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -284,7 +284,10 @@ class Evaluator:
             names.setdefault("__exception__", self.raised)
 
         def work() -> Any:
-            value = eval(compiled(expression, frame), names, variables)
+            code = compiled(expression, frame, AWAITS if is_async(frame.f_code) else 0)
+            value = eval(code, names, variables)
+            if is_async(code):
+                value = awaited(value)
             return dict(value) if type(value) is Names else value  # of `locals()`
 
         return self.guarded(work)
@@ -307,12 +310,38 @@ class Evaluator:
             self.value_started = 0.0
 
 
-def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
+AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+ASYNC = 0x80 | 0x200
+"""Flags of the code of coroutines and asynchronous generators."""
+HAS_TO_WAIT = (
+    "this has to wait for something else in the program, which stands still while it is paused: "
+    "it was cancelled"
+)
+
+
+def is_async(code: types.CodeType) -> bool:
+    return bool(code.co_flags & ASYNC)
+
+
+def awaited(coroutine: Any) -> object:
+    """What a coroutine gives that need not wait, as for a task that is done."""
+    try:
+        future = coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    if getattr(future, "_asyncio_future_blocking", False):
+        future._asyncio_future_blocking = False  # else the program could not await it any more
+    coroutine.close()
+    raise RuntimeError(HAS_TO_WAIT)
+
+
+def compiled(expression: str, frame: types.FrameType, flags: int = 0) -> types.CodeType:
     """The expression's code, as `with_private_names` makes it for a frame."""
     text = expression.strip()
     try:
         if "__" not in text:
-            return compile(text, "<expression>", "eval", dont_inherit=True)
+            code: types.CodeType = compile(text, "<expression>", "eval", flags, dont_inherit=True)
+            return code
         tree = ast.parse(text, "<expression>", "eval")
     except SyntaxError as error:
         try:
@@ -321,7 +350,8 @@ def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
             raise error from None
         raise SyntaxError("a statement, not an expression: it did not run") from None
     with_private_names(tree, frame)
-    return compile(tree, "<expression>", "eval")
+    code = compile(tree, "<expression>", "eval", flags)
+    return code
 
 
 def with_private_names(tree: ast.AST, frame: types.FrameType) -> None:

@@ -1,8 +1,9 @@
-"""How tests ended, beyond the exit code: skipped, failed as expected. There may be hundreds, so the
-same outcome is told once."""
+"""How tests ended, beyond the exit code: passed or failed, skipped, failed as expected. There may
+be hundreds, so the same outcome is told once."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 MOST_OUTCOMES = 5
@@ -55,3 +56,44 @@ def skipped(longrepr: Any) -> str:
     reason = longrepr[2] if isinstance(longrepr, tuple) else ""
     reason = reason[9:] if reason.startswith("Skipped: ") else reason
     return f"was skipped: {reason}" if reason else "was skipped"
+
+
+class Verdict:
+    """Which tests passed and which failed, each once: a test has several reports if it has
+    subtests or runs again."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, bool] = {}
+        """Whether a test passed, by its name."""
+
+    def add_passed(self, test: str) -> None:
+        self.outcomes.setdefault(test, True)
+
+    def add_failed(self, test: str) -> None:
+        self.outcomes[test] = False
+
+    def notes(self, code: int) -> list[str]:
+        passed = [test for test, has_passed in self.outcomes.items() if has_passed]
+        failed = [test for test, has_passed in self.outcomes.items() if not has_passed]
+        notes = []
+        if passed:
+            notes.append(f"{one_or_count(passed)} passed in this run")
+        if failed:
+            notes.append(f"{one_or_count(failed)} failed in this run")
+        if passed and not failed and code:
+            notes.append(f"the test runner still ended with exit code {code}: no test failed")
+        return notes
+
+
+def one_or_count(tests: list[str]) -> str:
+    return tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+
+
+def runs_again(item: Any) -> list[str]:
+    """A note if pytest-rerunfailures would give a test that failed another try."""
+    plugin, tries = sys.modules.get("pytest_rerunfailures"), getattr(item, "execution_count", 0)
+    if plugin is None or not tries:
+        return []
+    most = 1 + (plugin.get_reruns_count(item) or 0)
+    said = f"this was try {tries} of {most}: without a debugger pytest runs the test again"
+    return [said] if tries < most else []

@@ -23,11 +23,12 @@ from .interpreter import (
     qualified_name,
     traceback_frames,
 )
+from .libraries import shown_fields
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Tracer, set_trace
-from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
+from .values import Bounds, Field, Rendered, exception_text, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
 
@@ -315,7 +316,7 @@ class Actions:
         if error:
             return error
         start, count = arguments.get("start", 0), self.describer.limits["max_values"]
-        found, error = self.evaluator.guarded(lambda: fields_of(value, start, count))
+        found, error = self.evaluator.guarded(lambda: shown_fields(value, start, count))
         return error or self.describer.page(found[0], start, found[1])
 
     def _run_code(self, arguments: Json) -> Json:

@@ -54,8 +54,8 @@ Pipes = Tuple[int, int, int, int]
 """The supervisor's ends: for requests, answers, output and dumps."""
 
 
-def main(child: int, pipes: Pipes, probe: bytes, told: Json) -> None:
-    """Supervise the debuggee, which gets its part of the probe and what it is `told`."""
+def main(child: int, pipes: Pipes, told: Json) -> None:
+    """Supervise the debuggee, which is `told` what it needs to know."""
     told["key"] = os.urandom(16).hex()
     # In 3.8 its first call starts a process, which would be reported as the program's: importing
     # pytest imports `uuid`, which calls it.
@@ -63,7 +63,7 @@ def main(child: int, pipes: Pipes, probe: bytes, told: Json) -> None:
     told["uname"] = list(import_standard("platform").uname()) if old else None
     supervisor = Supervisor(child, pipes, told["key"])
     with suppress(OSError):  # it has ended, which the answer to the launch will say
-        write_all(supervisor.requests, probe + b"\n" + encode(told))
+        write_all(supervisor.requests, encode(told))
     write_all(1, b"STEPINTO loaded\n")
     supervisor.run()
 
@@ -325,6 +325,9 @@ class Supervisor:
             # From here on the debugger runs, and the program's code only for it.
             pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
         self.notes += message.get("notes", [])
+        if "report" in message:
+            self._on_output()
+            self.ring.add(message["report"].encode("utf-8", "backslashreplace"))
         self.breakpoints = message.get("breakpoints", self.breakpoints)
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Callable, Iterator
 
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
-from .outcomes import outcome
+from .outcomes import Verdict, outcome, runs_again
 from .problems import listed, why
+from .reports import Reports, plugin_of
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
@@ -46,11 +47,9 @@ class Target:
         self.session.tracer.refresh()
         self.session.tracer.run_freely(None)
 
-    def say_passed(self, tests: list[str]) -> None:
+    def say_verdict(self, verdict: Verdict, code: int) -> None:
         """Note the runner's verdict on tests that ran to their end."""
-        if tests:
-            named = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
-            self.session.notes.append(f"{named} passed in this run")
+        self.session.notes += verdict.notes(code)
 
     def near_tests(self) -> str:
         """For an error: the tests with the nearest names."""
@@ -152,9 +151,20 @@ def run_unittest(target: Target) -> object:
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
-    suite.run(result)
-    target.say_passed(result.passed)
-    return 0 if result.wasSuccessful() else 1
+    code = 0 if run_suite(suite, result) else 1
+    target.say_verdict(result.verdict, code)
+    return code
+
+
+def run_suite(suite: Any, result: Any) -> bool:
+    """Whether all tests passed. As unittest's own runner, it shows every warning."""
+    import warnings
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("default")
+        suite.run(result)
+    return bool(result.wasSuccessful())
 
 
 def load(unittest: Any, loader: Any, target: Target) -> Any:
@@ -194,7 +204,7 @@ def stopping_result(base: type, target: Target) -> Any:
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
         def __init__(self) -> None:
             super().__init__()
-            self.passed: list[str] = []
+            self.verdict = Verdict()
 
         def startTest(self, test: Any) -> None:  # noqa: N802
             super().startTest(test)
@@ -206,7 +216,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addSuccess(self, test: Any) -> None:  # noqa: N802
             super().addSuccess(test)
-            self.passed.append(str(test))
+            self.verdict.add_passed(str(test))
 
         def stopTest(self, test: Any) -> None:  # noqa: N802
             super().stopTest(test)
@@ -224,6 +234,7 @@ def stopping_result(base: type, target: Target) -> Any:
         def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
             super().addSubTest(test, subtest, err)
             if err is not None:
+                self.verdict.add_failed(str(test))
                 target.session.subtest_failed(err[1], subtest._subDescription())
 
         def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
@@ -232,6 +243,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
             super().addUnexpectedSuccess(test)
+            self.verdict.add_failed(str(test))
             target.session.outcomes.add(str(test), "did not fail, against its expectedFailure")
 
         def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
@@ -305,7 +317,8 @@ def run_pytest(target: Target) -> object:
     plugin = plugin_for(target, pytest)
     stderr = sys.stderr
     try:
-        code = int(pytest.main([*pytest_options(), *arguments], plugins=[plugin]))
+        plugins = [plugin, plugin_of(plugin.reports, pytest)]
+        code = int(pytest.main([*pytest_options(), *arguments], plugins=plugins))
     except Exception as error:
         if target.session.started:
             raise
@@ -315,7 +328,12 @@ def run_pytest(target: Target) -> object:
         plugin.devnull.close()
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise pytest_explanation(target, code, plugin)
-    target.say_passed(plugin.passed)
+    plugin.report()
+    if plugin.broken is not None:
+        target.session.notes.append(
+            f"pytest ended early: {why(plugin.broken, target.session.workspace)}"
+        )
+    target.say_verdict(plugin.verdict, code)
     return code
 
 
@@ -380,6 +398,19 @@ def is_loaded(plugin: str) -> bool:
     return plugin in asked or not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
 
 
+OUTSIDE = {
+    "setup": "it was raised in the set-up of the test, which itself did not run",
+    "teardown": "it was raised after the test itself, in its teardown",
+}
+"""What a report's `when` means of the exception."""
+
+ELSEWHERE = {
+    "PytestUnhandledThreadExceptionWarning": "in a thread",
+    "PytestUnraisableExceptionWarning": "where nothing can handle it, as in a finaliser",
+}
+UNHANDLED = "it was raised {}; the test fails as pytest makes an error of its warning of that"
+
+
 class Plugin:
     """Hooks that run when a test begins and when one fails."""
 
@@ -387,7 +418,8 @@ class Plugin:
         self.target = target
         self.session = target.session
         self.problems: list[str] = []
-        self.passed: list[str] = []
+        self.verdict = Verdict()
+        self.reports = Reports(target.session.link, target.session.workspace)
         self.broken: BaseException | None = None
         """What ended pytest itself."""
         self.collecting = False
@@ -414,10 +446,9 @@ class Plugin:
     def pytest_configure(self, config: Any) -> None:
         """The runner's own report is not the program's output."""
         self.options = config.option
-        reporter = config.pluginmanager.getplugin("terminalreporter")
-        writer = getattr(reporter, "_tw", None)
-        if writer is not None:
-            writer._file = self.devnull
+        self.reports.watch(config)
+        if self.reports.writer is not None:
+            self.reports.writer._file = self.devnull
 
     def pytest_collection(self) -> None:
         self.collecting = True
@@ -450,6 +481,8 @@ class Plugin:
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         if hasattr(report, "context"):  # a subtest's; older versions need a plugin
+            self.reports.add_sections(report)
+            self.report()
             describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
             self.session.subtest_failed(call.excinfo.value, describe())
             return
@@ -462,22 +495,49 @@ class Plugin:
         else:
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
+            if report.when in OUTSIDE:
+                self.session.notes.append(OUTSIDE[report.when])
+            self.session.notes += runs_again(node)
+            self.reports.add_sections(report)
+            self.reports.add_pending(node.config)
+            self.report()
             self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:
-        """The exception of a program in a doctest; for an example with other output, says both."""
+        """The program's exception behind pytest's; for an example of a doctest with other output,
+        says both."""
+        elsewhere = ELSEWHERE.get(type(error).__name__)
+        if elsewhere is not None and error.__cause__ is not None:
+            self.session.notes.append(UNHANDLED.format(elsewhere))
+            return error.__cause__
         doctest = sys.modules.get("doctest")
         if doctest is not None and isinstance(error, doctest.UnexpectedException):
             return error.exc_info[1]
         if doctest is not None and isinstance(error, doctest.DocTestFailure):
-            said = "the doctest's {!r} gave {!r}, where {!r} was expected"
-            example = error.example
-            self.session.notes.append(said.format(example.source, error.got, example.want))
+            said = "the doctest's {!r}{} gave {!r}, where {!r} was expected"
+            example, test = error.example, error.test
+            at = ""
+            if test.filename and test.lineno is not None:
+                file = self.session.workspace.relative(test.filename)
+                at = f" at {file}:{test.lineno + example.lineno + 1}"
+            self.session.notes.append(said.format(example.source, at, error.got, example.want))
         return error
 
+    def report(self) -> None:
+        """Add to the output what pytest has reported."""
+        self.session.evaluator.flush(self.session.link.streams())
+        self.reports.send()
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        """Note what ended the run before its last test, such as `pytest.exit`."""
+        self.broken = excinfo.value
+
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
-            self.passed.append(report.nodeid)
+        if report.failed:
+            self.verdict.add_failed(report.nodeid)
+        is_own = not hasattr(report, "context") and not hasattr(report, "wasxfail")
+        if is_own and report.when == "call" and report.passed:
+            self.verdict.add_passed(report.nodeid)
         self.session.outcomes.add(report.nodeid, outcome(report))
 
     def pytest_collectreport(self, report: Any) -> None:

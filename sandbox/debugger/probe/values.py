@@ -69,17 +69,29 @@ def size_of(value: Any) -> int | None:
 
 
 class NotEvaluated:
-    """Stands for a property, which must not be run just to be shown."""
+    """Stands for properties, which must not be run just to be shown."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
 
     def __repr__(self) -> str:
-        return "<property, not evaluated>"
+        named = f": {', '.join(self.names)}" if len(self.names) > 1 else ""
+        return f"<property, not evaluated{named}>"
+
+
+FEW_PROPERTIES = 8
+"""So many have a line each; more have one together, without private ones."""
 
 
 def properties_of(kind: type) -> list[Field]:
-    names = []
+    every: dict[str, None] = {}
     for base in kind.__mro__:
-        names += [name for name, item in base.__dict__.items() if type(item) is property]
-    return [(name, NotEvaluated()) for name in dict.fromkeys(names) if not name.startswith("__")]
+        properties = [name for name, item in base.__dict__.items() if type(item) is property]
+        every.update(dict.fromkeys(name for name in properties if not name.startswith("__")))
+    if len(every) <= FEW_PROPERTIES:
+        return [(name, NotEvaluated([name])) for name in every]
+    public = [name for name in every if not name.startswith("_")]
+    return [("properties", NotEvaluated(public))]
 
 
 PART = 65536

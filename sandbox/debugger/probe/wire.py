@@ -145,6 +145,11 @@ class Link:
         """Send notes for the supervisor's last answer, when the program ends."""
         self._send({"notes": notes})
 
+    def report(self, text: str) -> None:
+        """Add what the test runner reports to the program's output, which must have been flushed
+        and may be closed."""
+        self._send({"report": text})
+
     def tell_breakpoints(self, points: list[Json]) -> None:
         """Tell those that are set before the program runs, which may end before it stops."""
         self._send({"breakpoints": points})

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import types
+from contextlib import suppress
 from time import time_ns
 from typing import Iterator, NamedTuple
 
@@ -339,6 +340,25 @@ def list_tests(workspace: Workspace, files: list[str] | None = None) -> list[str
     return found
 
 
+def list_doctests(workspace: Workspace, path: str) -> list[str]:
+    """The node ids of the functions of a file whose docstring has examples, as pytest names them:
+    by their module."""
+    try:
+        functions = workspace.source(path).functions
+    except Refusal:
+        return []
+    folder, module = os.path.dirname(path), basename(path)[:-3]
+    while isfile(join(folder, "__init__.py")):
+        module = f"{basename(folder)}.{module}"
+        folder = os.path.dirname(folder)
+    lines, file = workspace.text(path), workspace.relative(path)
+    return [
+        f"{file}::{module}.{function.qualified}"
+        for function in functions
+        if any(">>>" in line for line in lines[function.def_line : function.body_line - 1])
+    ]
+
+
 def find_tests(workspace: Workspace, name: str) -> list[str]:
     """The node ids of the test functions, or of the test classes, with a bare name."""
     tests = list_tests(workspace)
@@ -423,15 +443,24 @@ def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> 
         close = closest(parts[-1], list(methods))
         shown = [methods[name] for name in dict.fromkeys([*close, *methods])][:8]
         return "; nearest: " + ", ".join(shown)
-    names: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for path in paths or workspace.files():
         for match in re.finditer(rb"^[ \t]*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
-            names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
+            names.setdefault(match.group(1).decode("utf-8"), []).append(path)
         if len(names) > 4000:
             break
-    close = closest(parts[-1], list(names))
-    listed = ", ".join(f"{names[name]}:{name}" for name in close)
+    found = [first_defining(workspace, names[name], name) for name in closest(parts[-1], [*names])]
+    listed = ", ".join(filter(None, found))
     return "; nearest: " + listed if listed else ""
+
+
+def first_defining(workspace: Workspace, paths: list[str], name: str) -> str:
+    """The first file that has such a function, as `file:name`; empty if a text of theirs has it."""
+    for path in paths:
+        with suppress(Refusal):
+            if any(function.name == name for function in workspace.source(path).functions):
+                return f"{workspace.relative(path)}:{name}"
+    return ""
 
 
 def near_tests(workspace: Workspace, test_id: str) -> str:
@@ -443,7 +472,8 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
     except Refusal as refusal:
         return f"; {refusal}"
     tests = list_tests(workspace, files)
-    names = {re.split("::", test)[-1]: test for test in reversed(tests)}
+    tests += [test for file in files or () for test in list_doctests(workspace, file)]
+    names = {re.split("::|[.]", test)[-1]: test for test in reversed(tests)}
     longer = [name for name in names if name.startswith(wanted)][:3]
     found = dict.fromkeys([*longer, *closest(wanted, list(names))])
     close = [names[name] for name in found] or tests[:8]

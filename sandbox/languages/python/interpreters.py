@@ -21,6 +21,7 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from sandbox.base import Command, Sandbox
 from sandbox.languages.python.project_files import (
     LONGEST_TEXT,
     MAX_BYTES,
@@ -132,6 +133,22 @@ def _is_interpreter(path: Path) -> bool:
     with suppress(OSError), path.open("rb") as file:
         return file.read(4) == b"\x7fELF"
     return False
+
+
+def is_too_old(version: str) -> bool:
+    """Whether `3.7.16` is older than all `SUPPORTED`."""
+    return [int(part) for part in version.split(".")[:2]] < [3, 8]
+
+
+def too_old(sandbox: Sandbox) -> str:
+    """Why nothing can be debugged in a sandbox, if its Python is too old for that; else empty.
+    Raises SandboxDead."""
+    code = "import sys; sys.stdout.write('%d.%d.%d' % sys.version_info[:3])"
+    # Python 2 refuses -I.
+    version = sandbox.run(Command((sandbox.python, "-E", "-S", "-c", code))).output
+    if not re.fullmatch(r"[23]\.\d{1,3}\.\d{1,3}", version) or not is_too_old(version):
+        return ""
+    return f"the debugger needs CPython {SUPPORTED[0]} or later, and {sandbox.python} is {version}"
 
 
 # The project.

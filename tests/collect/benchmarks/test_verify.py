@@ -14,11 +14,13 @@ from collect.benchmarks.marks import (
     Mark,
     Verification,
     Verifications,
+    old_python,
     verification_table,
     verify,
     verify_instance,
 )
 from sandbox import SandboxConfig
+from tests.interpreters import find_interpreter
 
 TOTAL = "tests/test_counter.py::test_total"
 EMPTY = "tests/test_counter.py::test_empty"
@@ -156,3 +158,13 @@ def test_a_run_that_is_cut_short_is_told(bundle: Path) -> None:
     assert any(
         "pytest's process ended during tests/test_counter.py::test_ends" in p for p in done.problems
     )
+
+
+def test_a_sandbox_whose_python_is_too_old(bundle: Path) -> None:
+    old = find_interpreter("3.7")
+    if old is None:
+        pytest.skip("CPython 3.7 is not on this machine")
+    sandbox = SandboxConfig(python=old.path, readable_paths=old.readable_paths)
+    [found] = old_python(BundledBenchmark(bundle, 60).instances()[0], sandbox)
+    assert found.mark is Mark.OLD_PYTHON
+    assert found.text.startswith("the debugger needs CPython 3.8 or later, and ")

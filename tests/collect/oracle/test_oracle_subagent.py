@@ -40,9 +40,9 @@ def shown(count):
 TEST = "from solution import shown\n\n\ndef test_one():\n    assert shown(1) == 'ONE'\n"
 
 
-def labels_bug(fixed: str) -> Instance:
+def labels_bug(fixed: str, source: str = SOURCE) -> Instance:
     """A bug with this fix."""
-    files = {"solution.py": SOURCE.encode(), "test_solution.py": TEST.encode()}
+    files = {"solution.py": source.encode(), "test_solution.py": TEST.encode()}
     return Instance(
         id="labels",
         benchmark="repair-bugs",
@@ -57,9 +57,9 @@ def labels_bug(fixed: str) -> Instance:
     )
 
 
-def asked(fixed: str) -> tuple[DebugAnswer, int]:
+def asked(fixed: str, source: str = SOURCE) -> tuple[DebugAnswer, int]:
     """The subagent's answer on a bug with this fix, and how many sessions it took."""
-    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=labels_bug(fixed))
+    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=labels_bug(fixed, source))
     assert trace.failure is None, trace.failure
     [log] = [log for log in trace.logs if log.role is Role.DEBUG_SUBAGENT]
     answer = parse_answer(log.final_answer)
@@ -75,6 +75,15 @@ def test_of_a_line_that_never_runs_it_tells_what_its_function_got() -> None:
     assert "never gets to solution.py:8" in answer.answer
     assert "count = 1" in answer.evidence
     assert answer.location == "solution.py:8"
+
+
+@pytest.mark.slow
+def test_what_may_run_in_a_child_process_is_not_said_to_be_unreached() -> None:
+    call = "multiprocessing.get_context('fork').Pool(1).apply(label, (count,))"
+    source = SOURCE.replace("text = label(count)", f"text = {call}")
+    source = f"import multiprocessing\n{source}"
+    answer, _ = asked(source.replace('"many"', '"one"'), source)
+    assert answer.location == "not known: it may run in a child process"
 
 
 @pytest.mark.slow

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-import base64
-import marshal
 import subprocess
 import sys
-import types
-import zlib
 from pathlib import Path
 
 import pytest
 
 from sandbox.debugger import Action, StopReason, probe
 from sandbox.debugger.python_session import probe_message
+from tests.interpreters import VERSIONS, find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
 FOLDER = Path(probe.__file__).parent
@@ -55,14 +52,33 @@ def test_modules_need_the_standard_library_alone(module: str) -> None:
     assert needed - sys.stdlib_module_names <= {"pytest"}
 
 
-def test_the_message_is_one_line_that_a_terminal_leaves_alone() -> None:
-    for compiled, kind in ((False, str), (True, types.CodeType)):
-        message = probe_message(probe.DEBUGGEE, compiled)
+MAGIC = "import _frozen_importlib_external as e; print(e.MAGIC_NUMBER.hex())"
+KINDS = """\
+import base64, marshal, sys, zlib
+modules = marshal.loads(zlib.decompress(base64.b64decode(sys.stdin.read())))
+print(*(f"{name}:{type(code).__name__}" for name, code in modules))
+"""
+
+
+def output_of(python: str, code: str, message: bytes = b"") -> list[bytes]:
+    """The words that an interpreter prints."""
+    command = [python, "-I", "-c", code]
+    return subprocess.run(command, input=message, capture_output=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_message_is_one_line_of_byte_code(version: str) -> None:
+    interpreter = find_interpreter(version)
+    if interpreter is None:
+        pytest.skip(f"CPython {version} is not on this machine")
+    [magic] = output_of(interpreter.path, MAGIC)
+    # Of another magic number there are only sources.
+    for number, kind in ((magic.decode(), "code"), ("00000d0a", "str")):
+        message = probe_message(probe.DEBUGGEE, number, version)
         assert message.isascii()
         assert all(byte >= 32 for byte in message)
-        sent = marshal.loads(zlib.decompress(base64.b64decode(message)))
-        assert tuple(name for name, _ in sent) == probe.DEBUGGEE
-        assert all(isinstance(code, kind) for _, code in sent)
+        sent = output_of(interpreter.path, KINDS, message)
+        assert sent == [f"{name}:{kind}".encode() for name in probe.DEBUGGEE]
 
 
 def test_imports_on_the_host_start_nothing() -> None:

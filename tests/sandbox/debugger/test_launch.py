@@ -188,6 +188,15 @@ def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
     assert "there is no module nowhere" in missing(one, "python -m nowhere")
 
 
+def test_doctests_are_tests_of_nearest_names(some_bench: Workbench) -> None:
+    shop(some_bench)
+    some_bench.write({"shop/numbers.py": DOCTESTS})
+    message = missing(some_bench, "shop/numbers.py::halve")
+    assert message.endswith("; nearest: shop/numbers.py::shop.numbers.half")
+    message = missing(some_bench, "shop/numbers.py::inverse")
+    assert message.endswith("; nearest: shop/numbers.py::shop.numbers.inverse")
+
+
 def test_a_missing_file_is_answered_with_the_nearest(one: Workbench) -> None:
     one.write({"src/some/deep/folder/narrow.py": "x = 1\n", "program.py": "x = 1\n"})
     one.sandbox.run(Command(["sh", "-c", "mkdir /tmp/tries; echo 'x = 1' >/tmp/tries/repro.py"]))
@@ -686,7 +695,7 @@ def test_post_mortem_of_doctests(some_bench: Workbench) -> None:
     assert some_bench.text_of("n") == "0"
     event = some_bench.start(test="numbers_.py::numbers_.half", stop_at_entry=False)
     assert event.state is State.POST_MORTEM
-    said = "the doctest's 'half(4)\\n' gave '2\\n', where '3\\n' was expected"
+    said = "the doctest's 'half(4)\\n' at numbers_.py:4 gave '2\\n', where '3\\n' was expected"
     assert said in event.notes
 
 

@@ -151,6 +151,22 @@ def test_function_breakpoints_stop_after_the_docstring(bench: Workbench) -> None
     assert bench.text_of("price") == "3"
 
 
+def test_no_function_of_a_text_is_named_as_the_nearest(some_bench: Workbench) -> None:
+    text = '''
+        SOURCE = """
+        def made(n):
+            return n
+        """
+        def make(n):
+            return n
+        x = 1  # @x
+    '''
+    some_bench.script(text, "x")
+    for name in ("made", "program.py:made", "program.made"):
+        event = some_bench.debugger.set_breakpoint(BreakpointRequest(function=name))
+        assert event.error == f"the program has no function {name}; nearest: program.py:make"
+
+
 def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workbench) -> None:
     bench.script(
         """

@@ -408,3 +408,36 @@ def test_variables_of_inlined_comprehensions_are_no_danger(bench: Workbench) -> 
         if event.state is State.DONE:
             break
     assert event.exit_code == 0
+
+
+AWAITED = """
+    import asyncio
+
+    async def rate():
+        return 3
+
+    async def main():
+        done = asyncio.ensure_future(rate())
+        await asyncio.sleep(0)
+        lock = asyncio.Lock()
+        later = asyncio.ensure_future(asyncio.sleep(0.01, 7))
+        await asyncio.sleep(0)
+        x = 1  # @x
+        print(await later)
+
+    asyncio.run(main())
+"""
+
+
+def test_what_need_not_wait_is_awaited(some_bench: Workbench) -> None:
+    some_bench.script(AWAITED, "x")
+    assert some_bench.text_of("1 + await done") == "4"
+    assert some_bench.text_of("await rate()") == "3"
+    assert some_bench.text_of("[await done for _ in range(2)]") == "[3, 3]"
+    assert some_bench.text_of("await lock.acquire()") == "True"
+    for waiting in ("await later", "await asyncio.sleep(1)"):
+        event = some_bench.debugger.evaluate(waiting)
+        assert event.error is not None
+        assert event.error.startswith("RuntimeError: this has to wait for something else")
+    event = some_bench.debugger.control(Action.CONTINUE)
+    assert (event.exit_code, event.output) == (0, "7\n")

@@ -438,6 +438,20 @@ def test_a_session_on_a_test_is_paused_at_its_start(tmp_path: Path) -> None:
         pass
 
 
+def test_a_session_whose_fixture_fails_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conftest = (
+        "import pytest\n\n@pytest.fixture(autouse=True)\ndef server():\n    raise OSError(7)\n"
+    )
+    folder = write_project(tmp_path / "shop", {**BUGGY, "tests/conftest.py": conftest})
+    with open_session(folder, FAILING) as session:
+        assert session.state is State.POST_MORTEM
+        assert session.first_stop is not None
+        assert (session.first_stop.file, session.first_stop.line) == ("tests/conftest.py", 5)
+    assert "is not paused at its first line: Paused at tests/conftest.py:5 in server" in caplog.text
+
+
 def test_a_missing_module_of_a_conftest_is_told_with_what_to_do(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", {**BUGGY, "tests/conftest.py": "import nowhere\n"})
     told = refused(folder)
