@@ -26,7 +26,8 @@ from .interpreter import (
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
-from .tracer import INTO, OUT, OVER, Tracer, set_trace
+from .tracer import INTO, OUT, OVER, Hits, Tracer, set_trace
+from .unhandled import Unhandled
 from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
@@ -248,6 +249,7 @@ class Actions:
         self.link, self.table, self.tracer = session.link, session.table, session.tracer
         self.evaluator = session.evaluator
         self.describer = describer = session.describer
+        self.watch_unhandled = session.watch_unhandled
         self.frames: list[FrameAt] = []
         self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
@@ -335,6 +337,7 @@ class Actions:
 
     def _set_breakpoint(self, arguments: Json) -> Json:
         point, notes = self.table.add(arguments)
+        self.watch_unhandled()
         self.tracer.refresh()
         return {"breakpoints": [self.table.describe(point)], "notes": notes}
 
@@ -352,6 +355,10 @@ PLACE_LOST = "Python had no memory left to note where this was raised"
 SUBTEST_FAILED = (
     "this ended the subtest {} and not the whole test: its frames can still be looked at, and "
     "continue goes on after it"
+)
+UNHANDLED = (
+    "nothing in the program handles it, and the program goes on: {}; its frames can still be "
+    "looked at"
 )
 TOLD_LATE = (
     "; unittest tells of it now that the test has come to its end, so the test's own variables "
@@ -377,6 +384,7 @@ class Session:
         self.lock = threading.RLock()
         self.notes: list[str] = []
         self.outcomes = Outcomes()
+        self.unhandled = Unhandled(self.at_unhandled)
         self.not_watched: list[str] = []
         """What the launch asks to watch that is no expression."""
         self.state = "runtime"
@@ -400,6 +408,8 @@ class Session:
         set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
         self.tracer.keep_trace_function()
+        self.unhandled.watch_threads()
+        self.watch_unhandled()
         self.tracer.refresh()
         widen_tracebacks()
         self.link.tell_breakpoints([*map(self.table.describe, self.table.breakpoints.values())])
@@ -473,18 +483,42 @@ class Session:
 
     def subtest_failed(self, error: BaseException, subtest: str) -> None:
         """An exception ended a subtest: serve requests until the test is to go on."""
-        frames = [at.frame for at in live_frames(sys._getframe())]
-        mine = [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
         # Before CPython 3.11 unittest reports exceptions of subtests only at the end of their test.
-        note = SUBTEST_FAILED.format(subtest) + ("" if mine else TOLD_LATE)
-        action = self._after_end(error, "runtime_error", [note])
-        if action == "continue" or not mine:
-            SPARE.make_room()
-            self.tracer.run_freely(mine[0] if mine else None)
-        else:
-            self.tracer.step(STEPS[action], mine[0])
+        note = SUBTEST_FAILED.format(subtest) + ("" if self._running_frames() else TOLD_LATE)
+        self._after_loss(error, note)
 
-    def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
+    def watch_unhandled(self) -> None:
+        """Have all unhandled exceptions told, if a breakpoint is for one."""
+        if self.table.uncaught.points:
+            self.unhandled.watch_all()
+
+    def at_unhandled(self, error: BaseException, why: str) -> None:
+        """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
+        if self.serving_here() or self.tracer.off or not self.table.uncaught.matching(type(error)):
+            return
+        frames = self.describer.visible(traceback_frames(error))
+        hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
+        if hits.points:
+            self._after_loss(error, UNHANDLED.format(why), hits)
+
+    def _running_frames(self) -> list[types.FrameType]:
+        """The program's own frames in this thread, innermost first."""
+        frames = [at.frame for at in live_frames(sys._getframe())]
+        return [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
+
+    def _after_loss(self, error: BaseException, note: str, hits: Hits | None = None) -> None:
+        """An exception has ended a part of the program: serve requests until the rest goes on."""
+        action = self._after_end(error, "runtime_error", [note], hits)
+        frames = self._running_frames()
+        if action == "continue" or not frames:
+            SPARE.make_room()
+            self.tracer.run_freely(frames[0] if frames else None)
+        else:
+            self.tracer.step(STEPS[action], frames[0])
+
+    def _after_end(
+        self, error: BaseException, state: str, notes: list[str], hits: Hits | None = None
+    ) -> str:
         """Serve requests on an exception's frames; returns the action that lets the program on."""
         with self.lock, MoreStack():
             self.evaluator.pause(error)
@@ -492,7 +526,8 @@ class Session:
             self.tracer.run_freely(None)
             set_trace(None)
             frames = self.describer.visible(traceback_frames(error))
-            hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
+            if hits is None:
+                hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
             self.state = state
             stop = self.describer.stop(frames, "exception", error, None)
             described = [self.table.describe(point) for point in hits.points]

@@ -442,7 +442,14 @@ class Plugin:
         undone = "; -m '' selects all markers" if self.options.markexpr else ""
         return f" ({', '.join(shown)}{undone})" if shown else ""
 
+    def pytest_runtest_setup(self) -> None:
+        self.session.watch_unhandled()
+
+    def pytest_runtest_teardown(self) -> None:
+        self.session.watch_unhandled()
+
     def pytest_runtest_call(self, item: Any) -> None:
+        self.session.watch_unhandled()
         function = getattr(item, "obj", None)
         self.target.arm_function(function)
         if function is not None:
@@ -495,7 +502,9 @@ def plugin_for(target: Target, pytest: Any) -> Plugin:
     # Inside pytest's own, of which pluggy would print that they let an exception pass.
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_parse)
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_main)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_setup)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_teardown)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
     return Plugin(target)
