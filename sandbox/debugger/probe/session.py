@@ -12,6 +12,7 @@ import types
 from typing import Any, Callable, NamedTuple, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable, parsed
+from .causes import Related, added_notes, related, split_compiled
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
@@ -21,14 +22,22 @@ from .interpreter import (
     keep_cells,
     live_frames,
     qualified_name,
-    traceback_frames,
 )
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Hits, Tracer, set_trace
 from .unhandled import Unhandled
-from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
+from .values import (
+    Bounds,
+    Field,
+    Rendered,
+    bounded_text,
+    exception_text,
+    fields_of,
+    render,
+    type_name,
+)
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
 
@@ -92,6 +101,16 @@ def in_a_stop(frame: types.FrameType | None) -> bool:
     return False
 
 
+SHORT = Bounds(chars=200, depth=1, items=1, lines=2)
+"""For the message of a cause, and for notes."""
+COMPILED = "it was raised in compiled code: {function} at {file}:{line}"
+
+
+def first_line(text: str) -> str:
+    line, _, rest = bounded_text(text.strip(), SHORT).partition("\n")
+    return f"{line} ..." if rest else line
+
+
 class Describer:
     """Describes the program's state within the launch's limits."""
 
@@ -124,16 +143,46 @@ class Describer:
         if frames:
             stop.update(self._place(frames[0]), source=self._context(frames[0]))
         if exception is not None:
-            kind = type(exception)
-            builtin = kind.__module__ in ("builtins", "__main__")
-            name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
-            message = "<str did not end>"
-            with self.evaluator.evaluating():
-                message = exception_text(exception, self.evaluator.bounds)
-            stop["exception"] = {"type": name, "message": message}
+            stop["exception"] = self._exception(exception, self.evaluator.bounds)
+            every, stop["exception"]["unlisted"] = related(exception)
+            stop["exception"]["related"] = self._tree(every, len(frames))
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
+
+    def _exception(self, error: BaseException, bounds: Bounds) -> Json:
+        name = type_name(type(error))
+        module = type.__getattribute__(type(error), "__dict__").get("__module__", "builtins")
+        if type(module) is str and module not in ("builtins", "__main__"):
+            name = f"{module}.{name}"
+        message = "<str did not end>"
+        with self.evaluator.evaluating():
+            message = exception_text(error, bounds)
+        notes = [first_line(note) for note in added_notes(error)]
+        return {"type": name, "message": message, "notes": notes}
+
+    def _tree(self, every: list[Related], index: int) -> list[Json]:
+        """The exceptions of a tree; the frames of the first begin at an index."""
+        shown = []
+        for each in every:
+            fields = {**self._exception(each.error, SHORT), **each._asdict()}
+            fields["message"] = first_line(fields["message"])
+            del fields["error"]
+            frames = self.raised(each.error)
+            if frames:
+                fields.update(self._place(frames[0]), frame=index)
+            index += len(frames)
+            shown.append(fields)
+        return shown
+
+    def raised(self, error: BaseException) -> list[FrameAt]:
+        """The frames that an exception has passed and that can be looked at."""
+        return self.visible(split_compiled(error)[1])
+
+    def compiled(self, error: BaseException) -> list[str]:
+        """A note if an exception was raised in compiled code, which has no frame to look at."""
+        found = split_compiled(error)[0][:1]
+        return [COMPILED.format(**self._place(at)) for at in found]
 
     def native_threads(self) -> dict[str, str]:
         """The name and the location of each thread, by the kernel's id."""
@@ -145,8 +194,9 @@ class Describer:
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found
 
-    def stack(self, frames: list[FrameAt], start: int | None = None) -> Json:
-        """As many frames as the limits allow; a page of them if `start` is given."""
+    def stack(self, frames: list[FrameAt], start: int | None = None, before: int = 0) -> Json:
+        """As many frames as the limits allow; a page of them if `start` is given. The index of the
+        first frame is the number of those `before`."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
         shown = [
@@ -155,14 +205,14 @@ class Describer:
                 index=index,
                 source=self.workspace.line(at.frame.f_code.co_filename, at.line),
             )
-            for index, at in enumerate(frames[first : first + limit], first)
+            for index, at in enumerate(frames[first : first + limit], before + first)
         ]
         more = len(frames) - first - len(shown)
         answer: Json = {"frames": shown}
         if more > 0:
             answer["notes"] = [f"{more} outer frames are not shown"]
             if start is not None:
-                answer["next_start"] = first + len(shown)
+                answer["next_start"] = before + first + len(shown)
         return answer
 
     def threads(self, stopped: list[FrameAt]) -> Json:
@@ -251,9 +301,11 @@ class Actions:
         self.describer = describer = session.describer
         self.watch_unhandled = session.watch_unhandled
         self.frames: list[FrameAt] = []
+        self.others: list[list[FrameAt]] = []
+        """Those of the exception's causes and members, whose indices come after."""
         self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
-            "stack": lambda given: describer.stack(self.frames, given.get("start", 0)),
+            "stack": self._stack,
             "threads": lambda given: describer.threads(self.frames),
             "evaluate": self._evaluate,
             "fields": self._fields,
@@ -283,12 +335,22 @@ class Actions:
 
     def _frame(self, arguments: Json) -> types.FrameType:
         index = arguments.get("frame", 0)
-        if not self.frames:
+        every = [at for frames in (self.frames, *self.others) for at in frames]
+        if not every:
             raise Refusal("the program has no frame to look at here")
-        if not 0 <= index < len(self.frames):
+        if not 0 <= index < len(every):
             message = "there is no frame {}; the stack has frames 0 to {}"
-            raise Refusal(message.format(index, len(self.frames) - 1))
-        return self.frames[index].frame
+            raise Refusal(message.format(index, len(every) - 1))
+        return every[index].frame
+
+    def _stack(self, arguments: Json) -> Json:
+        """The stack; from a frame of a cause on, those of that."""
+        start, before = arguments.get("start", 0), 0
+        for frames in (self.frames, *self.others):
+            if before <= start < before + len(frames):
+                return self.describer.stack(frames, start - before, before)
+            before += len(frames)
+        return self.describer.stack(self.frames, start)
 
     def _locals(self, arguments: Json) -> Json:
         frame = self._frame(arguments)
@@ -463,13 +525,14 @@ class Session:
             self.state = "runtime_error" if exception is not None else "runtime"
             stop = self.describer.stop(frames, reason, exception, returned)
             described = [self.table.describe(point) for point in hit]
+            others, more = self._belonging(exception)
             # Dropped at once, so that the debugger does not keep the program's objects alive.
             del exception, returned
-            answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
+            answer = {"stop": stop, "breakpoints": described, "notes": [*notes, *more]}
             if reason == "interrupted":
                 answer["native_threads"] = self.describer.native_threads()
                 answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
-            action = self._serve_stop(frames, answer)
+            action = self._serve_stop(frames, answer, others)
             keep_cells(frame)
             if action == "continue" or not frames:
                 SPARE.make_room()
@@ -496,7 +559,7 @@ class Session:
         """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
         if self.serving_here() or self.tracer.off or not self.table.uncaught.matching(type(error)):
             return
-        frames = self.describer.visible(traceback_frames(error))
+        frames = self.describer.raised(error)
         hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
         if hits.points:
             self._after_loss(error, UNHANDLED.format(why), hits)
@@ -525,7 +588,7 @@ class Session:
             self.link.paused()
             self.tracer.run_freely(None)
             set_trace(None)
-            frames = self.describer.visible(traceback_frames(error))
+            frames = self.describer.raised(error)
             if hits is None:
                 hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
             self.state = state
@@ -533,22 +596,30 @@ class Session:
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             notes += self.table.never_held() if state == "post_mortem" else []
-            answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
+            others, more = self._belonging(error)
+            answer["notes"] = [*notes, *hits.notes, *more, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)
-            return self._serve_stop(frames, answer)
+            return self._serve_stop(frames, answer, others)
 
-    def _serve_stop(self, frames: list[FrameAt], fields: Json) -> str:
+    def _belonging(self, error: BaseException | None) -> tuple[list[list[FrameAt]], list[str]]:
+        """The frames of an exception's causes and members, and notes on its own."""
+        if error is None:
+            return [], []
+        others = [self.describer.raised(each.error) for each in related(error)[0]]
+        return others, self.describer.compiled(error)
+
+    def _serve_stop(self, frames: list[FrameAt], fields: Json, others: list[list[FrameAt]]) -> str:
         """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
-        self.actions.frames = frames
+        self.actions.frames, self.actions.others = frames, others
         self.answer(state=self.state, **fields)
         while True:
             request = self.link.next_request()
             action = str(request["action"])
             if action in RUN_ACTIONS:
                 if self.state != "post_mortem":
-                    self.actions.frames = []
+                    self.actions.frames, self.actions.others = [], []
                     self.evaluator.resume()
                     return action
                 ended = {"kind": "not_allowed", "message": "the test has ended"}

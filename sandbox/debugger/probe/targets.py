@@ -9,6 +9,7 @@ import sys
 import types
 from typing import Any, Callable, Iterator
 
+from .causes import keep_unexpected
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
 from .outcomes import outcome
@@ -151,6 +152,7 @@ def run_unittest(target: Target) -> object:
     for error in errors:  # other modules' tests run, as without a debugger
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
+    keep_unexpected()
     result = stopping_result(unittest.TestResult, target)
     suite.run(result)
     target.say_passed(result.passed)
@@ -450,6 +452,7 @@ class Plugin:
 
     def pytest_runtest_call(self, item: Any) -> None:
         self.session.watch_unhandled()
+        keep_unexpected()
         function = getattr(item, "obj", None)
         self.target.arm_function(function)
         if function is not None:

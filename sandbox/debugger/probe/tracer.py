@@ -323,7 +323,9 @@ class Tracer:
         name = frame.f_code.co_filename
         if self.workspace.mine(name):
             return True
-        if self.step_frame is None or self.workspace.internal(name) or name.startswith("<"):
+        if self.step_frame is None or self.workspace.internal(name):
+            return False
+        if self.workspace.canonical(name).startswith("<"):
             return False
         return not self.workspace.mine(self.step_frame.f_code.co_filename)
 

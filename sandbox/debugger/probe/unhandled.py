@@ -138,7 +138,7 @@ def watch_exit(tell: Callable[[str], None]) -> None:
         register(ExitHandler(function, tell), *arguments, **named)
         return function
 
-    atexit.register = register_telling
+    setattr(atexit, "register", register_telling)  # noqa: B010
 
 
 class ExitHandler:
