@@ -10,9 +10,14 @@ import builtins
 import sys
 from itertools import takewhile
 from types import SimpleNamespace
-from typing import Any, Iterator, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence
 
 from .interpreter import FrameAt, is_compiled, traceback_frames
+from .values import Bounds, bounded_text, exception_text, type_name
+from .wire import Json
+
+if TYPE_CHECKING:
+    from .session import Describer
 
 CAUSE = "caused by"
 CONTEXT = "raised while handling"
@@ -92,11 +97,77 @@ def related(error: BaseException) -> tuple[list[Related], int]:
     return [*found[: MOST - 1], found[-1]], len(found) - MOST
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The members of a group, and of the groups in it."""
+    left = [*members(error)][::-1]
+    for _ in range(MOST_SEEN):
+        if not left:
+            return
+        each = left.pop()
+        if isinstance(each, BaseException):
+            yield each
+            left += members(each)[::-1]
+
+
 def split_compiled(error: BaseException) -> tuple[list[FrameAt], list[FrameAt]]:
     """The innermost frames of an exception that stand for compiled code, and the others."""
     frames = traceback_frames(error)
     compiled = [*takewhile(lambda at: is_compiled(at.frame.f_code), frames)]
     return compiled, frames[len(compiled) :]
+
+
+SHORT = Bounds(chars=200, depth=1, items=1, lines=1)
+"""For the message of a cause, and for notes."""
+COMPILED = "it was raised in compiled code: {function} at {file}:{line}"
+
+
+def on_one_line(text: str) -> str:
+    return bounded_text(" ".join(text[:MOST_SEEN].split()), SHORT)
+
+
+class InTree(NamedTuple):
+    """An exception in the tree of another, and the frames that it has passed."""
+
+    related: Related
+    frames: list[FrameAt]
+
+
+class Raised:
+    """An exception, the frames that it has passed, and its tree."""
+
+    def __init__(self, error: BaseException, describer: Describer) -> None:
+        self.error, self.describer = error, describer
+        self.frames = describer.passed(error)
+        every, self.unlisted = related(error)
+        self.tree = [InTree(each, describer.passed(each.error)) for each in every]
+
+    def describe(self, index: int) -> Json:
+        """The frames of its tree begin at an index."""
+        shown = []
+        for each in self.tree:
+            relation, depth, error = each.related
+            fields = {**self._describe(error), "relation": relation, "depth": depth}
+            fields["message"] = on_one_line(fields["message"])
+            if each.frames:
+                fields.update(self.describer.place(each.frames[0]), frame=index)
+            index += len(each.frames)
+            shown.append(fields)
+        return {**self._describe(self.error), "related": shown, "unlisted": self.unlisted}
+
+    def _describe(self, error: BaseException) -> Json:
+        name, evaluator = type_name(type(error)), self.describer.evaluator
+        module = type.__getattribute__(type(error), "__dict__").get("__module__")
+        if type(module) is str and module not in ("builtins", "__main__"):
+            name = f"{module}.{name}"
+        message = "<str did not end>"
+        with evaluator.evaluating():
+            message = exception_text(error, evaluator.bounds)
+        return {"type": name, "message": message, "notes": [*map(on_one_line, added_notes(error))]}
+
+    def notes(self) -> list[str]:
+        """Whether it was raised in compiled code, which has no frame to look at."""
+        compiled = split_compiled(self.error)[0][:1]
+        return [COMPILED.format(**self.describer.place(at)) for at in compiled]
 
 
 def keep_unexpected() -> None:

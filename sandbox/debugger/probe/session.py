@@ -12,7 +12,7 @@ import types
 from typing import Any, Callable, NamedTuple, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable, parsed
-from .causes import Related, added_notes, related, split_compiled
+from .causes import Raised, leaves, split_compiled
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
@@ -28,16 +28,7 @@ from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Hits, Tracer, set_trace
 from .unhandled import Unhandled
-from .values import (
-    Bounds,
-    Field,
-    Rendered,
-    bounded_text,
-    exception_text,
-    fields_of,
-    render,
-    type_name,
-)
+from .values import Bounds, Field, Rendered, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
 
@@ -101,16 +92,6 @@ def in_a_stop(frame: types.FrameType | None) -> bool:
     return False
 
 
-SHORT = Bounds(chars=200, depth=1, items=1, lines=2)
-"""For the message of a cause, and for notes."""
-COMPILED = "it was raised in compiled code: {function} at {file}:{line}"
-
-
-def first_line(text: str) -> str:
-    line, _, rest = bounded_text(text.strip(), SHORT).partition("\n")
-    return f"{line} ..." if rest else line
-
-
 class Describer:
     """Describes the program's state within the launch's limits."""
 
@@ -125,11 +106,15 @@ class Describer:
             at for at in frames if not at.frame.f_code.co_filename.startswith("<stepinto")
         ]
 
+    def passed(self, error: BaseException) -> list[FrameAt]:
+        """The frames that an exception has passed and that can be looked at."""
+        return self.visible(split_compiled(error)[1])
+
     def stop(
         self,
         frames: list[FrameAt],
         reason: str,
-        exception: BaseException | None,
+        raised: Raised | None,
         returned: tuple[str, object] | None,
     ) -> Json:
         # `current_thread` would create a record for a thread that has none.
@@ -141,48 +126,12 @@ class Describer:
             "thread": None if thread is main else getattr(thread, "name", str(get_ident())),
         }
         if frames:
-            stop.update(self._place(frames[0]), source=self._context(frames[0]))
-        if exception is not None:
-            stop["exception"] = self._exception(exception, self.evaluator.bounds)
-            every, stop["exception"]["unlisted"] = related(exception)
-            stop["exception"]["related"] = self._tree(every, len(frames))
+            stop.update(self.place(frames[0]), source=self._context(frames[0]))
+        if raised is not None:
+            stop["exception"] = raised.describe(len(frames))
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
-
-    def _exception(self, error: BaseException, bounds: Bounds) -> Json:
-        name = type_name(type(error))
-        module = type.__getattribute__(type(error), "__dict__").get("__module__", "builtins")
-        if type(module) is str and module not in ("builtins", "__main__"):
-            name = f"{module}.{name}"
-        message = "<str did not end>"
-        with self.evaluator.evaluating():
-            message = exception_text(error, bounds)
-        notes = [first_line(note) for note in added_notes(error)]
-        return {"type": name, "message": message, "notes": notes}
-
-    def _tree(self, every: list[Related], index: int) -> list[Json]:
-        """The exceptions of a tree; the frames of the first begin at an index."""
-        shown = []
-        for each in every:
-            fields = {**self._exception(each.error, SHORT), **each._asdict()}
-            fields["message"] = first_line(fields["message"])
-            del fields["error"]
-            frames = self.raised(each.error)
-            if frames:
-                fields.update(self._place(frames[0]), frame=index)
-            index += len(frames)
-            shown.append(fields)
-        return shown
-
-    def raised(self, error: BaseException) -> list[FrameAt]:
-        """The frames that an exception has passed and that can be looked at."""
-        return self.visible(split_compiled(error)[1])
-
-    def compiled(self, error: BaseException) -> list[str]:
-        """A note if an exception was raised in compiled code, which has no frame to look at."""
-        found = split_compiled(error)[0][:1]
-        return [COMPILED.format(**self._place(at)) for at in found]
 
     def native_threads(self) -> dict[str, str]:
         """The name and the location of each thread, by the kernel's id."""
@@ -190,7 +139,7 @@ class Describer:
         # `enumerate` would take a lock that the interrupted code may hold.
         for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
             at = self.visible(live_frames(frames.get(ident)))[:1]
-            place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
+            place = [" at {file}:{line} in {function}".format(**self.place(one)) for one in at]
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found
 
@@ -201,7 +150,7 @@ class Describer:
         require_page(first, len(frames), "frames")
         shown = [
             dict(
-                self._place(at),
+                self.place(at),
                 index=index,
                 source=self.workspace.line(at.frame.f_code.co_filename, at.line),
             )
@@ -260,7 +209,7 @@ class Describer:
         fields = {"name": name, "type": kind, "text": shown.text, "truncated": shown.truncated}
         return fields, shown.next_start
 
-    def _place(self, at: FrameAt) -> Json:
+    def place(self, at: FrameAt) -> Json:
         code = at.frame.f_code
         return {
             "file": self.workspace.relative(code.co_filename),
@@ -419,7 +368,7 @@ SUBTEST_FAILED = (
     "continue goes on after it"
 )
 UNHANDLED = (
-    "nothing in the program handles it, and the program goes on: {}; its frames can still be "
+    "nothing in the program handles this: {}; the program goes on, and these frames can still be "
     "looked at"
 )
 TOLD_LATE = (
@@ -523,16 +472,16 @@ class Session:
                 self.link.paused()
             frames = self.describer.visible(live_frames(frame))
             self.state = "runtime_error" if exception is not None else "runtime"
-            stop = self.describer.stop(frames, reason, exception, returned)
+            raised = None if exception is None else Raised(exception, self.describer)
+            stop = self.describer.stop(frames, reason, raised, returned)
             described = [self.table.describe(point) for point in hit]
-            others, more = self._belonging(exception)
             # Dropped at once, so that the debugger does not keep the program's objects alive.
             del exception, returned
-            answer = {"stop": stop, "breakpoints": described, "notes": [*notes, *more]}
+            answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
             if reason == "interrupted":
                 answer["native_threads"] = self.describer.native_threads()
                 answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
-            action = self._serve_stop(frames, answer, others)
+            action = self._serve_stop(frames, answer, raised)
             keep_cells(frame)
             if action == "continue" or not frames:
                 SPARE.make_room()
@@ -557,12 +506,23 @@ class Session:
 
     def at_unhandled(self, error: BaseException, why: str) -> None:
         """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
-        if self.serving_here() or self.tracer.off or not self.table.uncaught.matching(type(error)):
+        if self.serving_here() or self.tracer.off or not self.table.uncaught.points:
             return
-        frames = self.describer.raised(error)
-        hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
+        hits = self._hits_at_end(error)
         if hits.points:
             self._after_loss(error, UNHANDLED.format(why), hits)
+
+    def _hits_at_end(self, error: BaseException) -> Hits:
+        """The breakpoints hit by an exception that nothing handles, or by a member of its group."""
+        hits = Hits([], [])
+        for each in (error, *leaves(error)):
+            points = [p for p in self.table.uncaught.matching(type(each)) if p not in hits.points]
+            frames = self.describer.passed(each) if points else []
+            if frames:
+                more = self.tracer.count(points, frames[0].frame, each)
+                hits.points.extend(more.points)
+                hits.notes.extend(more.notes)
+        return hits
 
     def _running_frames(self) -> list[types.FrameType]:
         """The program's own frames in this thread, innermost first."""
@@ -588,31 +548,27 @@ class Session:
             self.link.paused()
             self.tracer.run_freely(None)
             set_trace(None)
-            frames = self.describer.raised(error)
             if hits is None:
-                hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
+                hits = self._hits_at_end(error)
+            raised = Raised(error, self.describer)
+            frames = raised.frames
             self.state = state
-            stop = self.describer.stop(frames, "exception", error, None)
+            stop = self.describer.stop(frames, "exception", raised, None)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             notes += self.table.never_held() if state == "post_mortem" else []
-            others, more = self._belonging(error)
-            answer["notes"] = [*notes, *hits.notes, *more, *answer.get("notes", [])]
+            answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)
-            return self._serve_stop(frames, answer, others)
+            return self._serve_stop(frames, answer, raised)
 
-    def _belonging(self, error: BaseException | None) -> tuple[list[list[FrameAt]], list[str]]:
-        """The frames of an exception's causes and members, and notes on its own."""
-        if error is None:
-            return [], []
-        others = [self.describer.raised(each.error) for each in related(error)[0]]
-        return others, self.describer.compiled(error)
-
-    def _serve_stop(self, frames: list[FrameAt], fields: Json, others: list[list[FrameAt]]) -> str:
+    def _serve_stop(self, frames: list[FrameAt], fields: Json, raised: Raised | None) -> str:
         """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
-        self.actions.frames, self.actions.others = frames, others
+        self.actions.frames = frames
+        if raised is not None:
+            self.actions.others = [each.frames for each in raised.tree]
+            fields["notes"] += raised.notes()
         self.answer(state=self.state, **fields)
         while True:
             request = self.link.next_request()

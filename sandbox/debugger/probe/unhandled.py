@@ -18,9 +18,11 @@ from .interpreter import import_standard
 Tell = Callable[[BaseException, str], None]
 
 THREAD = "it ended this thread"
-LOOP = "asyncio reports it: nothing has awaited what raised it"
-FUTURE = "its executor kept it, and nothing has asked for it"
-IGNORED = "Python called this (`__del__`, a generator's end, a callback) and ignores what it raises"
+LOOP = "asyncio reports it, since no code awaited what raised it"
+FUTURE = "an executor kept it, and no code asked for it"
+IGNORED = (
+    "Python called this by itself (`__del__`, a generator's end ...) and ignores what it raises"
+)
 AT_EXIT = "an exit handler raised it"
 
 

@@ -147,8 +147,20 @@ def test_nested_groups_and_notes(bench: Workbench) -> None:
     shown = render(event).splitlines()
     at = next(n for n, line in enumerate(shown) if "member 2 of 3" in line)
     assert shown[at] == f"    member 2 of 3 {prefix}ExceptionGroup: inner (2 sub-exceptions)"
-    assert shown[at + 1] == "        note: of the second ..."
+    assert shown[at + 1] == "        note: of the second worker"
     assert shown[at + 2].startswith("        member 1 of 2 KeyError: 2, raised at program.py:")
+
+
+def test_a_member_of_an_unhandled_group_is_unhandled(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.write({"program.py": GROUPS, "exceptiongroup.py": BACKPORT})
+    kinds = ("LookupError", "OSError", "TypeError")
+    points = [BreakpointRequest(exception=kind, uncaught=True) for kind in kinds]
+    condition = "__exception__.args == (3,) and n == 3"
+    other = BreakpointRequest(exception="OSError", uncaught=True, condition=condition)
+    event = bench.start(*points, other)
+    assert event.state is State.POST_MORTEM
+    assert [point.hits for point in event.breakpoints] == [1, 1, 0, 1]
 
 
 MANY = """

@@ -113,6 +113,7 @@ def test_compiled_code(bench: Workbench) -> None:
     bench.write({"program.py": COMPILED})
     event = bench.start(BreakpointRequest(exception="TypeError"))
     assert (event.state, event.line) == (State.RUNTIME_ERROR, bench.line("parse"))
+    assert any("raised in compiled code" in note and "pyexpat.c" in note for note in event.notes)
     bench.debugger.control(Action.CONTINUE)
     event = bench.debugger.control(Action.CONTINUE)
     assert (event.state, event.line) == (State.POST_MORTEM, bench.line("parse"))

@@ -101,9 +101,9 @@ CALLS = {
 }
 REPORTS = {
     "thread": "it ended this thread",
-    "task": "nothing has awaited",
+    "task": "no code awaited",
     "callback": "asyncio reports it",
-    "executor": "nothing has asked for it",
+    "executor": "no code asked for it",
 }
 
 
