@@ -10,7 +10,7 @@ import builtins
 import sys
 from itertools import takewhile
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
 from .interpreter import FrameAt, is_compiled, traceback_frames
 from .values import Bounds, bounded_text, exception_text, type_name
@@ -43,17 +43,18 @@ def attribute(error: BaseException, name: str) -> Any:
     return BaseException.__dict__[name].__get__(error)
 
 
-def members(error: BaseException) -> Sequence[Any]:
+def members(error: BaseException) -> list[BaseException]:
     """Those of a group, also of the package `exceptiongroup`; empty for other exceptions."""
+    kind: type = type(error)  # `isinstance` would run a `__class__` of the program's
+    found: Any = ()
     group = getattr(builtins, "BaseExceptionGroup", None)
-    if group is not None and isinstance(error, group):
+    backport = vars(sys.modules.get("exceptiongroup", object)).get("BaseExceptionGroup")
+    if group is not None and issubclass(kind, group):
         found = group.__dict__["exceptions"].__get__(error)
-    else:
-        backport = vars(sys.modules.get("exceptiongroup", object)).get("BaseExceptionGroup")
-        if not isinstance(backport, type) or not isinstance(error, backport):
-            return ()
+    elif isinstance(backport, type) and backport in type.__getattribute__(kind, "__mro__"):
         found = attribute(error, "__dict__").get("_exceptions")
-    return found if type(found) in (tuple, list) else ()
+    every = found if type(found) in (tuple, list) else ()
+    return [each for each in every[:MOST_SEEN] if issubclass(type(each), BaseException)]
 
 
 def added_notes(error: BaseException) -> list[str]:
@@ -73,9 +74,8 @@ def children(error: BaseException) -> Iterator[tuple[str, BaseException]]:
     elif context is not None:
         yield HIDDEN if attribute(error, "__suppress_context__") else CONTEXT, context
     every = members(error)
-    for number, member in enumerate(every[:MOST_SEEN], 1):
-        if isinstance(member, BaseException):
-            yield MEMBER.format(number, len(every)), member
+    for number, member in enumerate(every, 1):
+        yield MEMBER.format(number, len(every)), member
 
 
 def related(error: BaseException) -> tuple[list[Related], int]:
@@ -99,14 +99,13 @@ def related(error: BaseException) -> tuple[list[Related], int]:
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """The members of a group, and of the groups in it."""
-    left = [*members(error)][::-1]
+    left = members(error)[::-1]
     for _ in range(MOST_SEEN):
         if not left:
             return
         each = left.pop()
-        if isinstance(each, BaseException):
-            yield each
-            left += members(each)[::-1]
+        yield each
+        left += members(each)[::-1]
 
 
 def split_compiled(error: BaseException) -> tuple[list[FrameAt], list[FrameAt]]:

@@ -508,9 +508,10 @@ class Session:
         """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
         if self.serving_here() or self.tracer.off or not self.table.uncaught.points:
             return
-        hits = self._hits_at_end(error)
-        if hits.points:
-            self._after_loss(error, UNHANDLED.format(why), hits)
+        with self.lock:  # so that one thread is counted and served after the other
+            hits = self._hits_at_end(error)
+            if hits.points:
+                self._after_loss(error, UNHANDLED.format(why), hits)
 
     def _hits_at_end(self, error: BaseException) -> Hits:
         """The breakpoints hit by an exception that nothing handles, or by a member of its group."""
@@ -526,8 +527,9 @@ class Session:
 
     def _running_frames(self) -> list[types.FrameType]:
         """The program's own frames in this thread, innermost first."""
-        frames = [at.frame for at in live_frames(sys._getframe())]
-        return [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
+        # Without the frame of this method, which would be part of a circle through the list.
+        every = [at.frame for at in live_frames(sys._getframe(1))]
+        return [frame for frame in every if self.workspace.mine(frame.f_code.co_filename)]
 
     def _after_loss(self, error: BaseException, note: str, hits: Hits | None = None) -> None:
         """An exception has ended a part of the program: serve requests until the rest goes on."""

@@ -50,7 +50,7 @@ class Unhandled:
 
     def _tell_current(self, why: str) -> None:
         error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, SystemExit):
+        if error is not None and not issubclass(type(error), SystemExit):
             self.tell(error, why)
 
     def watch_all(self) -> None:
@@ -75,7 +75,7 @@ class Ignored:
 
     def __call__(self, unraisable: Any) -> Any:
         error = unraisable.exc_value
-        if isinstance(error, BaseException):
+        if error is not None:
             self.tell(error, IGNORED if sys.version_info < (3, 10) else ignored(unraisable))
         return self.hook(unraisable)
 
@@ -90,8 +90,8 @@ def watch_loops(tell: Tell) -> None:
     handle = loops.call_exception_handler
 
     def call_exception_handler(loop: Any, context: Any) -> Any:
-        error = context.get("exception") if type(context) is dict else None
-        if isinstance(error, BaseException):
+        error: Any = context.get("exception") if type(context) is dict else None
+        if issubclass(type(error), BaseException):
             tell(error, LOOP)
         return handle(loop, context)
 

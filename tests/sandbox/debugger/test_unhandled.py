@@ -157,6 +157,63 @@ def test_the_thread_that_dies_is_the_one_that_stops(some_bench: Workbench) -> No
     assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("end"))
 
 
+FREED = """
+    import threading
+    import weakref
+
+    class Thing:
+        pass
+
+    def fail(thing):
+        raise KeyError("size")
+
+    def freed():
+        thing = Thing()
+        thread = threading.Thread(target=fail, args=(thing,))
+        thread.start()
+        thread.join()
+        return weakref.ref(thing)
+
+    print(freed()())
+"""
+
+
+def test_a_stop_keeps_nothing_alive(some_bench: Workbench) -> None:
+    some_bench.write({"program.py": FREED})
+    assert some_bench.start(UNCAUGHT).state is State.RUNTIME_ERROR
+    event = some_bench.debugger.control(Action.CONTINUE)
+    assert event.output.startswith("None") or event.output.endswith("None\n")
+
+
+TOGETHER = """
+    import threading
+
+    gate = threading.Barrier(4)
+
+    def fail(key):
+        gate.wait()
+        raise KeyError(key)
+
+    threads = [threading.Thread(target=fail, args=(key,)) for key in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_that_die_together_stop_one_after_the_other(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.write({"program.py": TOGETHER})
+    event = bench.start(UNCAUGHT)
+    seen = {}
+    while event.state is State.RUNTIME_ERROR:
+        seen[bench.text_of("key")] = event.breakpoints[0].hits
+        event = bench.debugger.control(Action.CONTINUE)
+    assert sorted(seen) == ["0", "1", "2", "3"]
+    assert sorted(seen.values()) == [1, 2, 3, 4]
+
+
 def test_without_such_a_breakpoint_nothing_stops(some_bench: Workbench) -> None:
     bench = some_bench
     calls = "\n    ".join(CALLS.values())
