@@ -60,9 +60,14 @@ class Unhandled:
             sys.unraisablehook = Ignored(self.tell, sys.unraisablehook)
         if self.watching:
             return
+        try:
+            loops = import_standard("asyncio.base_events").base_events
+            futures = import_standard("concurrent.futures._base").futures._base
+        except (ImportError, MemoryError):
+            return  # a Python without `asyncio`, or one with no memory left
         self.watching = True
-        watch_loops(self.tell)
-        watch_futures(self.tell)
+        watch_loops(loops.BaseEventLoop, self.tell)
+        futures.Future._exception = FutureException(self.tell)
         if sys.version_info < (3, 10):  # later ones call `sys.unraisablehook`
             watch_exit(self._tell_current)
 
@@ -85,8 +90,7 @@ def ignored(unraisable: Any) -> str:
     return AT_EXIT if "atexit" in (unraisable.err_msg or "") else IGNORED
 
 
-def watch_loops(tell: Tell) -> None:
-    loops: Any = import_standard("asyncio.base_events").base_events.BaseEventLoop
+def watch_loops(loops: Any, tell: Tell) -> None:
     handle = loops.call_exception_handler
 
     def call_exception_handler(loop: Any, context: Any) -> Any:
@@ -96,11 +100,6 @@ def watch_loops(tell: Tell) -> None:
         return handle(loop, context)
 
     loops.call_exception_handler = call_exception_handler
-
-
-def watch_futures(tell: Tell) -> None:
-    futures: Any = import_standard("concurrent.futures._base").futures._base
-    futures.Future._exception = FutureException(tell)
 
 
 class Kept:
