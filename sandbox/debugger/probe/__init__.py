@@ -31,6 +31,7 @@ SHARED = ("own", "wire", "interpreter", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "libraries", "memory", "evaluation"),
-    *("tracer", "outcomes", "session", "problems", "reports", "targets", "entry"),
+    *("causes", "tracer", "outcomes", "unhandled", "session", "problems", "reports"),
+    *("targets", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -9,6 +9,7 @@ import sys
 import types
 from typing import Any, Callable, Iterator
 
+from .causes import keep_unexpected
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
 from .outcomes import Verdict, outcome, runs_again
@@ -150,6 +151,7 @@ def run_unittest(target: Target) -> object:
     for error in errors:  # other modules' tests run, as without a debugger
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
+    keep_unexpected()
     result = stopping_result(unittest.TestResult, target)
     code = 0 if run_suite(suite, result) else 1
     target.say_verdict(result.verdict, code)
@@ -408,6 +410,8 @@ ELSEWHERE = {
     "PytestUnhandledThreadExceptionWarning": "in a thread",
     "PytestUnraisableExceptionWarning": "where nothing can handle it, as in a finaliser",
 }
+"""With `filterwarnings = error`, what pytest makes of an exception that nothing handles; from
+version 8.4 on with that as its cause."""
 UNHANDLED = "it was raised {}; the test fails as pytest makes an error of its warning of that"
 
 
@@ -473,7 +477,15 @@ class Plugin:
         undone = "; -m '' selects all markers" if self.options.markexpr else ""
         return f" ({', '.join(shown)}{undone})" if shown else ""
 
+    def pytest_runtest_setup(self) -> None:
+        self.session.watch_unhandled()
+
+    def pytest_runtest_teardown(self) -> None:
+        self.session.watch_unhandled()
+
     def pytest_runtest_call(self, item: Any) -> None:
+        self.session.watch_unhandled()
+        keep_unexpected()
         function = getattr(item, "obj", None)
         self.target.arm_function(function)
         if function is not None:
@@ -501,7 +513,9 @@ class Plugin:
             self.reports.add_sections(report)
             self.reports.add_pending(node.config)
             self.report()
-            self.session.post_mortem(self._cause(error))
+            cause = self._cause(error)
+            # What pytest made of it was told as unhandled before.
+            self.session.post_mortem(cause, counted=cause is error.__cause__)
 
     def _cause(self, error: Any) -> Any:
         """The program's exception behind pytest's; for an example of a doctest with other output,
@@ -555,7 +569,9 @@ def plugin_for(target: Target, pytest: Any) -> Plugin:
     # Inside pytest's own, of which pluggy would print that they let an exception pass.
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_parse)
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_main)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_setup)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_teardown)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
     return Plugin(target)
