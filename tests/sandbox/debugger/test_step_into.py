@@ -84,7 +84,7 @@ CALLED = {
 def test_a_step_into_enters_each_call_of_the_program_on_a_line(bench: Workbench, line: str) -> None:
     event = bench.script(PROGRAM.replace("{line}", line), "line")
     entered = []
-    known = {event.depth: "main"}
+    known = {event.depth or 0: "main"}
     while event.line != bench.line("end"):
         assert event.state is State.RUNTIME
         assert event.depth is not None
