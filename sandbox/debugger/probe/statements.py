@@ -66,8 +66,13 @@ def _below(node: ast.AST, finals: set[int], withs: set[int]) -> Iterator[Stateme
     inside = finals
     if last:
         inside = finals | _lines(last[0].lineno, last[-1].end_lineno)
-    for child in ast.iter_child_nodes(node):
+    for child in _children(node):
         yield from _below(child, finals if child in last else inside, withs)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """What may hold statements."""
+    return [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
 
 
 def _header(node: ast.AST) -> set[int]:
@@ -93,7 +98,10 @@ def _header(node: ast.AST) -> set[int]:
 def failure_lines(tree: ast.AST) -> set[int]:
     """The first lines of `assert` statements that may have code for their failure alone."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    left = [tree]
+    while left:
+        node = left.pop()
+        left += _children(node)
         if isinstance(node, ast.Assert):
             found.update(range(node.lineno, _first_run(node.test).lineno))
     return found
@@ -149,21 +157,21 @@ class Flow:
         self.branches: dict[int, list[int]] = {}
         """Conditional jumps in comprehensions, with what may follow."""
         self.ends: set[int] = set()
-        """What ends a turn of a comprehension, a `with` or an `async for`: it may have the line of
-        something else, such as of an element that was left out."""
+        """What ends a turn of a comprehension, a `with`, an `except`, an `async for` or an `await`:
+        it may have the line of something else, such as of an element that was left out."""
         instructions = list(dis.get_instructions(code))
         names = [at.opname for at in instructions]
         for at in instructions[: names.index("RESUME") + 1 if "RESUME" in names else 0]:
             self.lines[at.offset] = None  # what enters the code is no event
+        self._follow(-1, 0, NEXT)
+        is_comprehension = code.co_name in COMPREHENSIONS
         for at, after in zip(instructions, [*instructions[1:], None]):  # noqa: B905
             self._add(at, None if after is None else after.offset)
-            within = at.offset in self.depths or code.co_name in COMPREHENSIONS
-            if at.opname in ENDS or (within and at.offset in self.back):
+            if at.opname in ENDS or (is_comprehension and at.opname == "RETURN_VALUE"):
                 self.ends.add(at.offset)
-            if code.co_name in COMPREHENSIONS and at.opname == "RETURN_VALUE":
-                self.ends.add(at.offset)
-            if within and at.opname.startswith("POP_JUMP") and after is not None:
-                self.branches[at.offset] = [after.offset, at.argval]
+            if after is not None and (is_comprehension or at.offset in self.depths):
+                self._add_turn(at, after)
+        self.ends |= _clean_ups(instructions)
         for first, end, target in _handlers(code):
             for offset in self.lines:
                 if first <= offset < end:
@@ -178,8 +186,18 @@ class Flow:
             self.waits.add(at.offset)
         if at.opname == "CLEANUP_THROW" and after is not None:
             self.waits.add(after)
+            self.ends |= {at.offset, after}
         if at.opname in BACK and at.argval <= at.offset and at.offset not in self.waits:
             self.back[at.offset] = at.argval
+
+    def _add_turn(self, at: dis.Instruction, after: dis.Instruction) -> None:
+        """Add an instruction of a comprehension."""
+        if at.offset in self.back:
+            self.ends.add(at.offset)
+        if at.opname == "NOT_TAKEN" and after.opname in BACK:  # 3.14
+            self.ends.add(at.offset)
+        if at.opname.startswith("POP_JUMP") and sys.version_info >= (3, 12):
+            self.branches[at.offset] = [after.offset, at.argval]
 
     def _follow(self, before: int, offset: int, kind: str) -> None:
         if offset in self.before:
@@ -256,9 +274,9 @@ class Flow:
     ) -> Iterator[tuple[int, str, int]]:
         """What an instruction may follow, how, and the state on that way."""
         found = [(before, kind, states.get(before, FRESH)) for before, kind in self.before[offset]]
-        ahead = [state for before, _, state in found if before < offset] or [FRESH]
+        ahead = [state for before, _, state in found if before < offset]
         begins = self.lines[offset] in statement.heads or _joined(ahead) & FRESH
-        for before, kind, state in found or [(-1, NEXT, FRESH)]:
+        for before, kind, state in found:
             back = kind == JUMP and before >= offset and before not in self.waits
             anew = back and begins and self.depths.get(before, 0) <= depth
             yield before, kind, FRESH if anew else state
@@ -269,6 +287,19 @@ def _joined(states: list[int]) -> int:
     for state in states:
         joined |= state
     return joined
+
+
+def _clean_ups(instructions: list[dis.Instruction]) -> set[int]:
+    """Before 3.11: where the name of an `except` is deleted if another exception leaves it, on the
+    last line of its body."""
+    handlers = {at.argval for at in instructions if at.opname == "SETUP_FINALLY"}
+    found = set()
+    for index, at in enumerate(instructions[:-2]):
+        stored, deleted = instructions[index + 1 : index + 3]
+        clears = at.opname == "LOAD_CONST" and at.argval is None and stored.arg == deleted.arg
+        if at.offset in handlers and clears and deleted.opname.startswith("DELETE"):
+            found.add(at.offset)
+    return found
 
 
 def _handlers(code: types.CodeType) -> Iterator[tuple[int, int, int]]:
