@@ -32,6 +32,7 @@ class Statement(NamedTuple):
 WITHS = (ast.With, ast.AsyncWith)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LEAVES = (ast.Return, ast.Break, ast.Continue)
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 LAST_OF_HEADER = ("test", "iter", "subject", "type")
 """Fields of a compound statement, of which a header ends with the one it has."""
 
@@ -41,7 +42,7 @@ def statements(tree: ast.AST) -> dict[int, Statement]:
     found: dict[int, Statement] = {}
     for statement in _below(tree, set(), set()):
         shared = [found[line] for line in statement.lines if line in found]
-        joined = Statement(*map(set.union, statement, *shared))
+        joined = Statement(*map(set.union, statement, *shared)) if shared else statement
         found.update(dict.fromkeys(joined.lines, joined))
     return found
 
@@ -52,14 +53,12 @@ def _below(node: ast.AST, finals: set[int], withs: set[int]) -> Iterator[Stateme
     if isinstance(node, SCOPES):
         finals, withs = set(), set()
     header = _header(node)
-    if header:
-        body = _lines(min(header), getattr(node, "end_lineno", 0)) - header
-        if isinstance(node, LEAVES):
-            yield Statement(header, finals | withs, header)
-        elif isinstance(node, (*WITHS, ast.ExceptHandler)):
-            yield Statement(header, body, set())
-        else:
-            yield Statement(header, set(), header)
+    if isinstance(node, (*WITHS, ast.ExceptHandler)):
+        yield Statement(header, _lines(node.lineno, node.end_lineno) - header, set())
+    elif isinstance(node, LEAVES):
+        yield Statement(header, finals | withs, header)
+    elif header:
+        yield Statement(header, set(), header)
     if isinstance(node, WITHS):
         withs = withs | header
     last: list[ast.stmt] = getattr(node, "finalbody", [])
@@ -71,8 +70,9 @@ def _below(node: ast.AST, finals: set[int], withs: set[int]) -> Iterator[Stateme
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
-    """What may hold statements."""
-    return [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    """The statements, handlers and cases in a node."""
+    fields = vars(node)
+    return [child for name in BLOCKS if name in fields for child in fields[name]]
 
 
 def _header(node: ast.AST) -> set[int]:
