@@ -36,6 +36,7 @@ from sandbox.debugger.records import (
     StopReason,
     Value,
 )
+from sandbox.debugger.zero_hits import ZeroHits
 from sandbox.errors import DebuggerError, SandboxDead
 
 INSPECTIONS = (
@@ -71,10 +72,6 @@ MAX_ERROR = 160
 """Characters of the error of a watched expression that fails."""
 CHANGED_LIVE = (
     "code that you ran in the program may have changed this run; the files are as they were"
-)
-CHILD_PROCESSES = (
-    "the program has started child processes, which are not debugged: a breakpoint neither stops "
-    "nor counts there, so one that was hit 0 times may have been reached in one"
 )
 NOT_SET = "breakpoint not set: "
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
@@ -126,8 +123,7 @@ class Debugger:
         self._points: dict[int, Json] | None = None
         self._records: dict[int, Breakpoint] = {}
         """Breakpoints by number. There may be thousands."""
-        self._child_processes = False
-        """Whether the program is known to have started child processes."""
+        self._zero_hits = ZeroHits()
         self._test = ""
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
@@ -359,7 +355,9 @@ class Debugger:
         began = time.monotonic()
         # After a failed launch a restart can be tried again, and breakpoints are kept.
         failed_state = State.DONE if action is Action.RESTART else State.START
-        self._child_processes = self._ran_code = False
+        self._ran_code = False
+        self._zero_hits = ZeroHits()
+        self._forget_hits()
         try:
             target, self._channel = self._new_probe(self._launch)
             self._test = self._launch.test if target.get("test") else ""
@@ -542,7 +540,6 @@ class Debugger:
                 points.sort(key=lambda point: point in event.breakpoints[-1:])
             event = replace(event, breakpoints=tuple(points))
         ended = event.stop_reason is StopReason.EXITED
-        self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
         if ended and self._test and event.error_kind is None:
             failed = "it failed" if event.exit_code else "no test failed in this run"
@@ -550,10 +547,9 @@ class Debugger:
         raised = event.state is State.POST_MORTEM and event.stop_reason is not None
         if self._ran_code and (ended or raised):
             event = replace(event, notes=(*event.notes, CHANGED_LIVE))
-        listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
-        unseen = listed and any(not point.hits for point in self._records.values())
-        if self._child_processes and (unseen or ended):
-            event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
+        self._zero_hits.learn(answer, event, self._records)
+        unhit = self._zero_hits.notes(event, self._records.values())
+        event = replace(event, notes=(*event.notes, *unhit))
         self.state = event.state
         if event.stop_reason is not None:
             self._at = event.file, event.line
@@ -561,6 +557,12 @@ class Debugger:
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
+
+    def _forget_hits(self) -> None:
+        """Before a launch, which may fail before it says how often its own are hit."""
+        if self._points is not None:
+            self._points = {number: {**point, "hits": 0} for number, point in self._points.items()}
+        self._records = {number: replace(each, hits=0) for number, each in self._records.items()}
 
     def _learn_breakpoints(self, action: Action, answer: Json) -> None:
         """Update the known breakpoints: all of them, or the changes since the launch."""

@@ -18,12 +18,11 @@ from typing import Any, Callable, Iterator
 from .interpreter import (
     entry_offset,
     import_standard,
-    inlined_comprehensions,
     is_compiled,
     line_at,
-    resumed_lines,
 )
 from .own import read_file
+from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
     NOT_COMPILED,
@@ -73,7 +72,6 @@ class Breakpoint:
         self.hits = 0
         self.false_conditions = 0
         """How often its condition was false."""
-        self.last_frame: types.FrameType | None = None
         self.code: types.CodeType | None = None
         self.codes: dict[types.CodeType, types.CodeType] = {}
         """A condition with private names, by the program's code that it is for."""
@@ -155,33 +153,54 @@ class Breakpoint:
 class Plan:
     """What to do at the lines of one code object."""
 
-    def __init__(self, code: types.CodeType, points: list[Breakpoint], entry: bool) -> None:
+    def __init__(
+        self,
+        code: types.CodeType,
+        points: list[Breakpoint],
+        entry: bool,
+        statements: dict[int, Statement],
+    ) -> None:
         self.code = code
         self.points = points
         self.offset = entry_offset(code)
-        self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
         self.at_entry = [point for point in points if point.at_entry]
         self.by_line: dict[int, list[Breakpoint]] = {}
         for point in points:
             if not point.at_entry:
                 self.by_line.setdefault(point.line, []).append(point)
         self.lines = set(self.by_line)
-        self.repeated = inlined_comprehensions(code).repeated | resumed_lines(code)
+        self.repeated: set[int] = set()
+        """Offsets where an event of a line is no hit."""
+        self.silent: dict[int, int] = {}
+        """Jumps that are a hit though `sys.monitoring` reports no line, with their targets."""
+        if self.by_line:
+            flow = Flow(code)
+            for line in self.by_line:
+                statement = statements.get(line, Statement({line}, set(), {line}))
+                self.repeated |= flow.repeats(line, statement)
+                self.silent.update(flow.silent(line, statement))
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
+        labels = dis.findlabels(code.co_code) if self.at_entry else []  # type: ignore[arg-type]  # it takes bytes
+        self.reentered = self.offset in labels
+        """Whether a loop comes back to the first line, which is no call."""
+        self.called: set[int] = set()
+        """If so, the ids of frames that were called and have not come to it yet."""
 
-    def due(self, frame: types.FrameType, line: int) -> list[Breakpoint]:
+    def call(self, frame: types.FrameType) -> None:
+        """Called before a frame begins, or goes on after a `yield`."""
+        if self.reentered and frame.f_lasti < self.offset:
+            self.called.add(id(frame))
+
+    def due(self, frame: types.FrameType, line: int, offset: int) -> list[Breakpoint]:
         """The breakpoints for this line event, regardless of conditions."""
-        if frame.f_lasti in self.repeated:
-            return []
-        due = list(self.by_line.get(line, ()))
-        if self.at_entry and frame.f_lasti == self.offset:
-            for point in self.at_entry:
-                if self.reentered and point.last_frame is frame:
-                    continue  # a loop came back to the first line, which is not a new call
-                point.last_frame = frame if self.reentered else None
-                due.append(point)
-        return due
+        due = [] if offset in self.repeated else list(self.by_line.get(line, ()))
+        if not self.at_entry or offset != self.offset:
+            return due
+        if self.reentered and id(frame) not in self.called:
+            return due
+        self.called.discard(id(frame))
+        return [*due, *self.at_entry]
 
 
 REACH = 3
@@ -389,7 +408,9 @@ class BreakpointTable:
         raises = raises and self.workspace.mine(code.co_filename)
         plan = None
         if own or raises or code is self.entry_code:
-            plan = Plan(code, own, code is self.entry_code)
+            path = self.workspace.canonical(code.co_filename)
+            statements = self.workspace.source(path).statements if own else {}
+            plan = Plan(code, own, code is self.entry_code, statements)
             self.plans[id(code)] = plan
             if not plan.lines:
                 self.only_raising[id(code)] = code

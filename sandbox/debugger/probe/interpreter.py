@@ -44,6 +44,19 @@ def line_at(code: types.CodeType, offset: int) -> int:
     return line
 
 
+def instruction_lines(code: types.CodeType) -> dict[int, int | None]:
+    """The line of each instruction by its offset; None if it has none, so that no event has it."""
+    found: dict[int, int | None] = {}
+    starts: dict[int, int | None] = dict(dis.findlinestarts(code))
+    if sys.version_info >= (3, 10):
+        starts = {start: line for start, _, line in code.co_lines()}
+    line: int | None = None
+    for at in dis.get_instructions(code):
+        line = starts.get(at.offset, line)
+        found[at.offset] = line
+    return found
+
+
 def body_lines(code: types.CodeType) -> set[int]:
     """The lines that a code object runs, without the line that only enters it."""
     if not code.co_flags & 0x2:
@@ -67,16 +80,15 @@ class Inlined(NamedTuple):
     turns: set[int]
     """Where an iteration begins within one line."""
     inside: dict[int, int]
-    """Offsets that run for each iteration, with the number of comprehensions around them."""
-    repeated: set[int]
-    """Where an iteration comes back to a line that began outside of the comprehension."""
+    """Offsets that run for each iteration, with the number of comprehensions around them, of which
+    each may have several loops."""
 
 
-NONE_INLINED = Inlined(set(), {}, set())
+NONE_INLINED = Inlined(set(), {})
 
 
 def inlined_comprehensions(code: types.CodeType) -> Inlined:
-    found = Inlined(set(), {}, set())
+    found = Inlined(set(), {})
     if sys.version_info < (3, 12):
         return found
     instructions = {at.offset: at for at in dis.get_instructions(code)}
@@ -90,57 +102,15 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
         if at.opname in APPENDS:
             around = [head for head in jumps if head < at.offset < jumps[head][-1]]
             # The argument of an append is the number of its comprehension's loops plus one.
-            for head in sorted(around, reverse=True)[: (at.arg or 1) - 1]:
+            loops = sorted(around, reverse=True)[: (at.arg or 1) - 1]
+            for head in loops:
                 line = lines[head]
                 within = [jump for jump in jumps[head] if lines[jump] == line]
                 found.turns.update(within, [head] if within else [])
-                heads.add(head)
+            heads.update(loops[-1:])
     for head in heads:
         for offset in range(head, jumps[head][-1] + 1):
             found.inside[offset] = found.inside.get(offset, 0) + 1
-    found.repeated.update(repeated_lines(lines, found.inside))
-    return found
-
-
-def repeated_lines(lines: dict[int, Any], depths: dict[int, int]) -> set[int]:
-    """The offsets whose line also has offsets in fewer comprehensions."""
-    least: dict[int, int] = {}
-    for offset, line in lines.items():
-        if line:
-            least[line] = min(least.get(line, 99), depths.get(offset, 0))
-    return {offset for offset in depths if depths[offset] > least.get(lines.get(offset) or 0, 99)}
-
-
-ENDS_PATH = {
-    "RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_BACKWARD", "JUMP_ABSOLUTE",
-    "GET_ITER", "GET_AITER", "FOR_ITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH",
-    "SETUP_ASYNC_WITH", "LOAD_SPECIAL",
-}  # fmt: skip
-"""Instructions after which a line that begins again may begin another execution of it."""
-
-
-def resumed_lines(code: types.CodeType) -> set[int]:
-    """The offsets where a statement of several lines comes back to a line in which it has begun.
-
-    There the values of its first part are on the stack.
-    """
-    found: set[int] = set()
-    starts: dict[int, int | None] = dict(dis.findlinestarts(code))
-    depths: dict[int | None, int] = {}
-    line: int | None = None
-    for at in dis.get_instructions(code):
-        begins = at.offset in starts
-        line = starts.get(at.offset, line)
-        if begins and depths.get(line, 0) > 0:
-            found.add(at.offset)
-        elif begins or not depths:
-            depths[line] = 0
-        if at.opname in ENDS_PATH or (at.opname == "JUMP_FORWARD" and not any(depths.values())):
-            depths = {}
-            continue
-        argument = at.arg if at.opcode >= dis.HAVE_ARGUMENT else None
-        effect = dis.stack_effect(at.opcode, argument, jump=False)
-        depths = {begun: depth + effect for begun, depth in depths.items()}
     return found
 
 

@@ -7,7 +7,7 @@ import threading
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
-from .breakpoints import Breakpoint, BreakpointTable, first_reached
+from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
 from .evaluation import condition_holds
 from .interpreter import (
     NO_LINE,
@@ -36,6 +36,7 @@ class Monitor:
     def __init__(self, tracer: Tracer, monitoring: Any, tool: int) -> None:
         self.table = tracer.table
         self.at_breakpoint, self.at_raise = tracer.at_breakpoint, tracer.at_raise
+        self.steps_in = tracer.steps_in
         self.monitoring = monitoring
         self.tool = tool
         self.watched: list[types.CodeType] = []
@@ -46,6 +47,8 @@ class Monitor:
         monitoring.register_callback(tool, events.PY_START, self._on_start)
         monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
         monitoring.register_callback(tool, events.LINE, self._on_line)
+        monitoring.register_callback(tool, events.JUMP, self._on_jump)
+        monitoring.register_callback(tool, events.BRANCH, self._on_jump)
         monitoring.register_callback(tool, events.RAISE, self._on_raise)
         self._choose_events()
 
@@ -76,14 +79,19 @@ class Monitor:
         if plan is None:
             return self.monitoring.DISABLE
         if not self.monitoring.get_local_events(self.tool, code):
-            self._watch(code)
+            self._watch(code, plan)
+        if plan.reentered:
+            plan.call(sys._getframe(1))
+            return None
         if not NO_LINE or offset != plan.offset:
             return self.monitoring.DISABLE
         self.at_breakpoint(sys._getframe(1))
         return None
 
-    def _watch(self, code: types.CodeType) -> None:
-        self.monitoring.set_local_events(self.tool, code, self.monitoring.events.LINE)
+    def _watch(self, code: types.CodeType, plan: Plan) -> None:
+        events = self.monitoring.events
+        jumps = events.JUMP | events.BRANCH if plan.silent else 0
+        self.monitoring.set_local_events(self.tool, code, events.LINE | jumps)
         self.watched.append(code)
 
     def _on_line(self, code: types.CodeType, line: int) -> Any:
@@ -96,13 +104,25 @@ class Monitor:
             self.at_breakpoint(frame)
         return None
 
+    def _on_jump(self, code: types.CodeType, offset: int, target: int) -> Any:
+        plan = self.table.plan(code)
+        if plan is None or offset not in plan.silent:
+            return self.monitoring.DISABLE
+        frame = sys._getframe(1)
+        # A step has a line event for a jump back.
+        steps = target < offset and self.steps_in(frame)
+        if plan.silent[offset] == target and not steps:
+            self.at_breakpoint(frame, target)
+        return None
+
     def refresh(self) -> None:
         for code in self.watched:
             self.monitoring.set_local_events(self.tool, code, 0)
         self.watched = []
         for code in {id(frame.f_code): frame.f_code for frame in running_frames()}.values():
-            if self.table.plan(code) is not None:
-                self._watch(code)
+            plan = self.table.plan(code)
+            if plan is not None:
+                self._watch(code, plan)
         self._choose_events()
         self.monitoring.restart_events()
 
@@ -302,13 +322,16 @@ class Tracer:
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if self.off:
             return None
+        plan = None if self.monitor else self.table.plan(frame.f_code)
+        if plan is not None:
+            plan.call(frame)
+            return self.local
         if self.mode is not RUN:
             if frame is self.step_frame:
                 return self.local
             if self.mode is INTO and self._enterable(frame):
                 return self.local
-        plan = None if self.monitor else self.table.plan(frame.f_code)
-        return None if plan is None else self.local
+        return None
 
     def _enterable(self, frame: types.FrameType) -> bool:
         if get_ident() != self.step_thread:
@@ -350,6 +373,10 @@ class Tracer:
         if event == "exception":
             self._on_event(frame, event, arg)
 
+    def steps_in(self, frame: types.FrameType) -> bool:
+        """Whether a step ends at the next line of a frame."""
+        return frame is self.step_frame and self.mode in (OVER, INTO)
+
     def _on_line(self, frame: types.FrameType) -> None:
         # An empty module is entered at line 0.
         if self.off or not frame.f_lineno or self.session.serving_here():
@@ -361,8 +388,7 @@ class Tracer:
         within = frame.f_lasti in inlined.inside and not self.step_inside and bool(self.monitor)
         if within or frame.f_lasti in inlined.turns:
             return
-        stepped = frame is self.step_frame and self.mode in (OVER, INTO)
-        if stepped or (self.mode is INTO and self._enterable(frame)):
+        if self.steps_in(frame) or (self.mode is INTO and self._enterable(frame)):
             if self.monitor:
                 plan = self.table.plan(frame.f_code)
                 watched = plan is not None and frame.f_lineno in plan.lines
@@ -380,15 +406,16 @@ class Tracer:
             self.inlined = code, inlined_comprehensions(code)
         return self.inlined[1]
 
-    def at_breakpoint(self, frame: types.FrameType) -> None:
-        """At a line with a breakpoint: stop if its condition holds."""
+    def at_breakpoint(self, frame: types.FrameType, target: int | None = None) -> None:
+        """At a line with a breakpoint, or a jump to the `target` in it: stop if its condition
+        holds."""
         if self.off or self.session.serving_here():
             return
         entry = False
         if self.table.entry_code is frame.f_code:
             plan = self.table.plan(frame.f_code)
             entry = plan is not None and frame.f_lasti == plan.offset
-        hits = self._hits_at_line(frame)
+        hits = self._hits_at_line(frame, target)
         if hits.points or entry:
             reason = "entry" if entry else "breakpoint"
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
@@ -412,10 +439,11 @@ class Tracer:
                 frame, "exception", hit=hits.points, notes=hits.notes, exception=error
             )
 
-    def _hits_at_line(self, frame: types.FrameType) -> Hits:
+    def _hits_at_line(self, frame: types.FrameType, target: int | None = None) -> Hits:
         """The breakpoints hit at a line that is about to run."""
         plan = self.table.plan(frame.f_code)
-        return self.count(plan.due(frame, frame.f_lineno) if plan else (), frame)
+        offset = frame.f_lasti if target is None else target
+        return self.count(plan.due(frame, frame.f_lineno, offset) if plan else (), frame)
 
     def count(
         self,
@@ -450,7 +478,7 @@ class Tracer:
             while caller is not None and not self._steppable(caller):
                 caller = caller.f_back
             if caller is not None:
-                self.step(OVER, caller)
+                self.step(INTO if self.mode is INTO else OVER, caller)
                 return
             if way != "raises":
                 note = "{} ended and no caller in the program goes on, so the program ran on"

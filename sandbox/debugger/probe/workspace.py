@@ -23,6 +23,7 @@ from .own import (
     source_lines,
     walk,
 )
+from .statements import failure_lines, statements
 from .wire import CONTROL, Refusal
 
 NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
@@ -51,6 +52,8 @@ class SourceFile:
 
     def __init__(self, path: str, data: bytes) -> None:
         tree = ast.parse(data, path)
+        self.statements = statements(tree)
+        """By line: the statement that it is a part of."""
         self.functions: list[Function] = []
         self._collect(tree, "", False)
         self.unnamed: list[Function] = []
@@ -65,7 +68,7 @@ class SourceFile:
             for function in self.functions
             for line in range(function.first_line, max(function.def_line + 1, function.body_line))
         }
-        self._own(code, "", set(), headers)
+        self._own(code, "", set(), headers | failure_lines(tree))
 
     def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
         """`is_typing`: the node is there for type checkers alone."""
