@@ -14,7 +14,7 @@ from collect.code.source import function_at, read_source
 from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
 from collect.store.messages import Message
-from sandbox.debugger.session import CHILD_PROCESSES
+from sandbox.debugger.zero_hits import CHILD_PROCESSES
 from sandbox.text import source_lines
 
 Result = TypeVar("Result")
