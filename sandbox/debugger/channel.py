@@ -120,6 +120,7 @@ class Answer(Part):
     signal: str = MISSING
     lost: str = MISSING
     child_processes: bool = MISSING
+    hidden: bool = MISSING
     output: str = MISSING
     output_truncated: bool = MISSING
 

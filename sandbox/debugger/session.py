@@ -76,6 +76,10 @@ CHILD_PROCESSES = (
     "the program has started child processes, which are not debugged: a breakpoint neither stops "
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
+HIDDEN = (
+    "another tracer, such as coverage's, took the place of the debugger's while the program ran, "
+    "and hid what ran then: a breakpoint that was hit 0 times may have been reached"
+)
 NOT_SET = "breakpoint not set: "
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
@@ -126,6 +130,8 @@ class Debugger:
         """Breakpoints by number. There may be thousands."""
         self._child_processes = False
         """Whether the program is known to have started child processes."""
+        self._hidden = False
+        """Whether another tracer has hidden breakpoints of the program."""
         self._test = ""
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
@@ -356,7 +362,7 @@ class Debugger:
         began = time.monotonic()
         # After a failed launch a restart can be tried again, and breakpoints are kept.
         failed_state = State.DONE if action is Action.RESTART else State.START
-        self._child_processes = self._ran_code = False
+        self._child_processes = self._ran_code = self._hidden = False
         try:
             target, self._channel = self._new_probe(self._launch)
             self._test = self._launch.test if target.get("test") else ""
@@ -540,6 +546,7 @@ class Debugger:
             event = replace(event, breakpoints=tuple(points))
         ended = event.stop_reason is StopReason.EXITED
         self._child_processes |= bool(answer.get("child_processes"))
+        self._hidden |= bool(answer.get("hidden"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
         if ended and self._test and event.error_kind is None:
             failed = "it failed" if event.exit_code else "no test failed in this run"
@@ -551,6 +558,8 @@ class Debugger:
         unseen = listed and any(not point.hits for point in self._records.values())
         if self._child_processes and (unseen or ended):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
+        if self._hidden and (unseen or ended or raised):
+            event = replace(event, notes=(*event.notes, HIDDEN))
         self.state = event.state
         if event.stop_reason is not None:
             self._at = event.file, event.line

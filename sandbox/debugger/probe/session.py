@@ -26,7 +26,7 @@ from .interpreter import (
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
-from .tracer import INTO, OUT, OVER, Tracer, set_trace
+from .tracer import INTO, OUT, OVER, Tracer
 from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
@@ -446,6 +446,7 @@ class Session:
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause(exception)
+            self.notes += self.tracer.others.notice()
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
             if exception is not None or shown or not self.link.plain_streams():
                 self.link.paused()
@@ -489,8 +490,9 @@ class Session:
         with self.lock, MoreStack():
             self.evaluator.pause(error)
             self.link.paused()
+            self.notes += self.tracer.others.notice()
             self.tracer.run_freely(None)
-            set_trace(None)
+            self.tracer.others.set_trace(None)
             frames = self.describer.visible(traceback_frames(error))
             hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
             self.state = state
@@ -529,6 +531,7 @@ class Session:
         self.evaluator.flush(self.link.streams())
         fields["breakpoint_news"] = self.table.news()
         fields["not_watched"] = self.not_watched
+        fields["hidden"] = self.tracer.others.hidden
         own = [*self.notes, *self.outcomes.take()]
         notes = [*own, *fields.get("notes", ()), *self.workspace.news]
         if notes:
@@ -538,8 +541,11 @@ class Session:
 
     def say_notes(self) -> None:
         """Send the remaining notes when the program ends."""
-        if notes := [*self.notes, *self.outcomes.take(), *self.table.never_held()]:
-            self.link.say(notes)
+        lost = self.tracer.others.notice()
+        notes = [*self.notes, *lost, *self.outcomes.take(), *self.table.never_held()]
+        hidden = self.tracer.others.hidden
+        if notes or hidden:
+            self.link.say(notes, hidden)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
         """Report that the program could not be started, then end."""

@@ -229,6 +229,7 @@ class Supervisor:
         """The answer to send once the killed program has ended."""
         self.memory_kills = memory_kills()
         self.others = False
+        self.hidden = False
         """Whether the program is known to have started processes."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
@@ -326,6 +327,7 @@ class Supervisor:
             pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
         self.notes += message.get("notes", [])
         self.breakpoints = message.get("breakpoints", self.breakpoints)
+        self.hidden |= bool(message.get("hidden"))
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:
         pending = self.pending
@@ -436,6 +438,7 @@ class Supervisor:
         if message is None:
             message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
         message["child_processes"] = self._has_started_others()
+        message["hidden"] = self.hidden
         if pending.launches and self.breakpoints is not None:
             message["breakpoint_news"] = {"changed": self.breakpoints, "gone": []}
         self._send({"id": pending.id, "state": "done", **message})

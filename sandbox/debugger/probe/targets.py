@@ -303,6 +303,7 @@ def run_pytest(target: Target) -> object:
     arguments = [*target.names, *target.options]
     sys.argv = ["pytest", *arguments]
     plugin = plugin_for(target, pytest)
+    pause_quietly()
     stderr = sys.stderr
     try:
         code = int(pytest.main([*pytest_options(), *arguments], plugins=[plugin]))
@@ -317,6 +318,16 @@ def run_pytest(target: Target) -> object:
         raise pytest_explanation(target, code, plugin)
     target.say_passed(plugin.passed)
     return code
+
+
+def pause_quietly() -> None:
+    """Keep pytest from ending its capture and printing a banner where a test calls pdb, in whose
+    place the debugger pauses."""
+    from bdb import Bdb
+
+    debugging = sys.modules.get("_pytest.debugging")
+    if hasattr(getattr(debugging, "pytestPDB", None), "_init_pdb"):
+        debugging.pytestPDB._init_pdb = lambda *_, **__: Bdb()  # type: ignore[union-attr]
 
 
 def pytest_explanation(target: Target, code: int, plugin: Plugin) -> Refusal:

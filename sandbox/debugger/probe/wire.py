@@ -140,9 +140,10 @@ class Link:
         """Answer the request; the program's output must have been flushed."""
         self._send({"answer": fields})
 
-    def say(self, notes: list[str]) -> None:
-        """Send notes for the supervisor's last answer, when the program ends."""
-        self._send({"notes": notes})
+    def say(self, notes: list[str], hidden: bool) -> None:
+        """Send notes for the supervisor's last answer, when the program ends, and whether another
+        tracer has hidden breakpoints."""
+        self._send({"notes": notes, "hidden": hidden})
 
     def tell_breakpoints(self, points: list[Json]) -> None:
         """Tell those that are set before the program runs, which may end before it stops."""
