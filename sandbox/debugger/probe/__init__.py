@@ -31,6 +31,6 @@ SHARED = ("own", "wire", "interpreter", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "memory", "evaluation"),
-    *("other_tracers", "tracer", "outcomes", "session", "problems", "targets", "entry"),
+    *("arrivals", "other_tracers", "tracer", "outcomes", "session", "problems", "targets", "entry"),
 )
 """Each module comes after those that it imports."""

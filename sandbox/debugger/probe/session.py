@@ -11,6 +11,7 @@ import time
 import types
 from typing import Any, Callable, NamedTuple, Sequence
 
+from .arrivals import ARRIVALS
 from .breakpoints import Breakpoint, BreakpointTable, parsed
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
@@ -402,6 +403,7 @@ class Session:
         self.tracer.keep_trace_function()
         self.tracer.refresh()
         widen_tracebacks()
+        ARRIVALS.install_delivery()
         self.link.tell_breakpoints([*map(self.table.describe, self.table.breakpoints.values())])
         self.workspace.texts.clear()  # to look again if the program has written a file it shows
         SPARE.make_room()
@@ -442,7 +444,7 @@ class Session:
         if reason == "entry" or (frame is not None and frame.f_code is self.table.entry_code):
             self.entered = True
             self.table.arm_entry(None)
-        with self.lock, MoreStack():
+        with ARRIVALS, self.lock, MoreStack():
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause(exception)
@@ -478,16 +480,17 @@ class Session:
         mine = [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
         # Before CPython 3.11 unittest reports exceptions of subtests only at the end of their test.
         note = SUBTEST_FAILED.format(subtest) + ("" if mine else TOLD_LATE)
-        action = self._after_end(error, "runtime_error", [note])
-        if action == "continue" or not mine:
-            SPARE.make_room()
-            self.tracer.run_freely(mine[0] if mine else None)
-        else:
-            self.tracer.step(STEPS[action], mine[0])
+        with ARRIVALS:
+            action = self._after_end(error, "runtime_error", [note])
+            if action == "continue" or not mine:
+                SPARE.make_room()
+                self.tracer.run_freely(mine[0] if mine else None)
+            else:
+                self.tracer.step(STEPS[action], mine[0])
 
     def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
         """Serve requests on an exception's frames; returns the action that lets the program on."""
-        with self.lock, MoreStack():
+        with ARRIVALS, self.lock, MoreStack():
             self.evaluator.pause(error)
             self.link.paused()
             self.notes += self.tracer.others.notice()
@@ -511,7 +514,7 @@ class Session:
         self.actions.frames = frames
         self.answer(state=self.state, **fields)
         while True:
-            request = self.link.next_request()
+            request = self._next_request()
             action = str(request["action"])
             if action in RUN_ACTIONS:
                 if self.state != "post_mortem":
@@ -527,12 +530,19 @@ class Session:
                 fields["notes"].append("the test has ended: it takes effect after a restart")
             self.answer(state=self.state, **fields)
 
+    def _next_request(self) -> Json:
+        while True:
+            try:
+                return self.link.next_request()
+            except BaseException as error:  # from outside, past what `arrivals` keeps
+                ARRIVALS.raised[get_ident()] = type(error)
+
     def answer(self, **fields: Any) -> None:
         self.evaluator.flush(self.link.streams())
         fields["breakpoint_news"] = self.table.news()
         fields["not_watched"] = self.not_watched
         fields["hidden"] = self.tracer.others.hidden
-        own = [*self.notes, *self.outcomes.take()]
+        own = [*self.notes, *ARRIVALS.take(), *self.outcomes.take()]
         notes = [*own, *fields.get("notes", ()), *self.workspace.news]
         if notes:
             fields["notes"] = list(dict.fromkeys(notes))
@@ -560,5 +570,6 @@ class Session:
         if self.link.closed:
             return
         self.tracer.stop_tracing()
+        ARRIVALS.forget()
         set_handler(INTERRUPT, int(signal.SIG_IGN))
         self.link.close()

@@ -152,7 +152,10 @@ def run_unittest(target: Target) -> object:
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
-    suite.run(result)
+    try:
+        suite.run(result)
+    except KeyboardInterrupt as error:
+        target.session.post_mortem(error)
     target.say_passed(result.passed)
     return 0 if result.wasSuccessful() else 1
 
@@ -474,6 +477,11 @@ class Plugin:
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
             self.session.post_mortem(self._cause(error))
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        """Called for `pytest.exit` too, which ends a run as it should."""
+        if isinstance(excinfo.value, KeyboardInterrupt):
+            self.session.post_mortem(excinfo.value)
 
     def _cause(self, error: Any) -> Any:
         """The exception of a program in a doctest; for an example with other output, says both."""
