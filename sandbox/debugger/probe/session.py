@@ -17,6 +17,7 @@ from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditio
 from .interpreter import (
     FrameAt,
     MoreStack,
+    forget_locals,
     frame_locals,
     import_standard,
     keep_cells,
@@ -98,6 +99,15 @@ class Describer:
     def __init__(self, session: Session, limits: Json) -> None:
         self.workspace, self.table = session.workspace, session.table
         self.evaluator, self.limits = session.evaluator, limits
+        self.read: set[int] = set()
+        """The ids of the frames whose variables were read at this stop."""
+
+    def forget(self, frames: list[FrameAt], stopped: types.FrameType | None) -> None:
+        """Let go of the variables that were read, as the program goes on."""
+        for at in frames:
+            if id(at.frame) in self.read:
+                forget_locals(at.frame, at.frame is stopped)
+        self.read = set()
 
     def visible(self, frames: list[FrameAt]) -> list[FrameAt]:
         """The program's frames; if there are none, also those of a test runner."""
@@ -212,6 +222,7 @@ class Describer:
 
     def _place(self, at: FrameAt) -> Json:
         code = at.frame.f_code
+        self.read.add(id(at.frame))
         return {
             "file": self.workspace.relative(code.co_filename),
             "line": at.line,
@@ -287,7 +298,9 @@ class Actions:
         if not 0 <= index < len(self.frames):
             message = "there is no frame {}; the stack has frames 0 to {}"
             raise Refusal(message.format(index, len(self.frames) - 1))
-        return self.frames[index].frame
+        frame = self.frames[index].frame
+        self.describer.read.add(id(frame))
+        return frame
 
     def _locals(self, arguments: Json) -> Json:
         frame = self._frame(arguments)
@@ -464,6 +477,7 @@ class Session:
                 answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
             action = self._serve_stop(frames, answer)
             keep_cells(frame)
+            self.describer.forget(frames, frame)
             if action == "continue" or not frames:
                 SPARE.make_room()
                 self.tracer.run_freely(frame)
