@@ -80,6 +80,14 @@ HIDDEN = (
     "another tracer, such as coverage's, took the place of the debugger's while the program ran, "
     "and hid what ran then: a breakpoint that was hit 0 times may have been reached"
 )
+TIME_LIMIT = re.compile(r"time.?(?:d.?)?out|time.?limit|deadline|too.?slow|expired", re.I)
+"""What an exception's class or message says if it may come of a time limit."""
+LONG_PAUSE = 0.5
+"""Seconds for which a program is paused that are worth telling."""
+WAS_PAUSED = (
+    "the program was paused for {:.1f} s in this run, so a time limit may have passed that a run "
+    "without stops keeps"
+)
 NOT_SET = "breakpoint not set: "
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
@@ -130,6 +138,10 @@ class Debugger:
         """Breakpoints by number. There may be thousands."""
         self._child_processes = False
         """Whether the program is known to have started child processes."""
+        self._paused_at: float | None = None
+        """When the program stopped, if it is stopped."""
+        self._paused = 0.0
+        """Seconds for which the program has been stopped since its start."""
         self._hidden = False
         """Whether another tracer has hidden breakpoints of the program."""
         self._test = ""
@@ -363,6 +375,7 @@ class Debugger:
         # After a failed launch a restart can be tried again, and breakpoints are kept.
         failed_state = State.DONE if action is Action.RESTART else State.START
         self._child_processes = self._ran_code = self._hidden = False
+        self._paused, self._paused_at = 0.0, None
         try:
             target, self._channel = self._new_probe(self._launch)
             self._test = self._launch.test if target.get("test") else ""
@@ -421,6 +434,9 @@ class Debugger:
             return self._refuse(action, arguments)
         began = time.monotonic()
         seconds = self._limits.action_timeout if timeout is None else timeout
+        if action in CONTROL_ACTIONS and self._paused_at is not None:
+            self._paused += began - self._paused_at
+            self._paused_at = None
         answer = self._send(action, arguments, seconds)
         return self._event(action, arguments, answer, time.monotonic() - began)
 
@@ -560,8 +576,11 @@ class Debugger:
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         if self._hidden and (unseen or ended or raised):
             event = replace(event, notes=(*event.notes, HIDDEN))
+        if self._paused >= LONG_PAUSE and _tells_time_limit(event):
+            event = replace(event, notes=(*event.notes, WAS_PAUSED.format(self._paused)))
         self.state = event.state
         if event.stop_reason is not None:
+            self._paused_at = time.monotonic()
             self._at = event.file, event.line
             self._entered = event.stop_reason is StopReason.ENTRY
         if event.state is State.DONE and event.stop_reason is not None:
@@ -591,6 +610,12 @@ class Debugger:
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
         given = json.dumps(arguments)
         return DebugEvent(action, given, self.state, error_kind=kind, error=message)
+
+
+def _tells_time_limit(event: DebugEvent) -> bool:
+    """Whether it stops at an exception that may come of a time limit."""
+    raised = event.exception if event.stop_reason is not None else None
+    return raised is not None and bool(TIME_LIMIT.search(f"{raised.type} {raised.message}"))
 
 
 def _condition_failed(number: int, stop: DebugEvent) -> bool:

@@ -31,6 +31,7 @@ SHARED = ("own", "wire", "interpreter", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "memory", "evaluation"),
-    *("arrivals", "other_tracers", "tracer", "outcomes", "session", "problems", "targets", "entry"),
+    *("arrivals", "clocks", "other_tracers", "tracer", "outcomes", "session", "problems"),
+    *("targets", "entry"),
 )
 """Each module comes after those that it imports."""

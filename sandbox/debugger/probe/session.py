@@ -13,6 +13,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from .arrivals import ARRIVALS
 from .breakpoints import Breakpoint, BreakpointTable, parsed
+from .clocks import CLOCKS
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
@@ -547,7 +548,8 @@ class Session:
     def _next_request(self) -> Json:
         while True:
             try:
-                return self.link.next_request()
+                with CLOCKS:
+                    return self.link.next_request()
             except BaseException as error:  # from outside, past what `arrivals` keeps
                 ARRIVALS.raised[get_ident()] = type(error)
 
