@@ -121,6 +121,7 @@ class Answer(Part):
     lost: str = MISSING
     child_processes: bool = MISSING
     hidden: bool = MISSING
+    """Whether another tracer has hidden what ran from breakpoints."""
     output: str = MISSING
     output_truncated: bool = MISSING
 

@@ -20,8 +20,8 @@ set_trace, get_trace = sys.settrace, sys.gettrace
 NOT_CALLED = "the program sets a trace function, which is not called while it is debugged"
 CALLED = "{} calls a debugger, as breakpoint() does: this session pauses instead"
 STEP_ENDED = (
-    "the step was lost, since another tracer, such as coverage's, took the place of the "
-    "debugger's: the program ran on"
+    "the step was lost and the program ran on: another tracer, such as coverage's, or a "
+    "RecursionError ended the debugger's"
 )
 UNASKED = ("hypothesis",)
 """Libraries that trace what they call for themselves, and can do without."""
@@ -65,7 +65,13 @@ class OtherTracers:
         if isinstance(getattr(function, "__self__", None), Bdb):
             self._replace(function, caller)
         elif function is not None and self._is_asked(caller):
-            tracer.session.notes.append(NOT_CALLED)
+            self._tell(NOT_CALLED)
+
+    def _tell(self, note: str) -> None:
+        """Note it once, however often a program does it."""
+        notes = self.tracer.session.notes
+        if note not in notes:
+            notes.append(note)
 
     def _is_asked(self, caller: types.FrameType) -> bool:
         """Whether the program traces, rather than a library or a plugin by itself."""
@@ -98,7 +104,7 @@ class OtherTracers:
             return True  # called by an expression: the program has stopped already
         code, line = frame.f_code, frame.f_lineno
         place = f"{tracer.workspace.relative(code.co_filename)}:{line}"
-        tracer.session.notes.append(CALLED.format(place))
+        self._tell(CALLED.format(place))
         tracer.pause_after(frame)
         return True
 

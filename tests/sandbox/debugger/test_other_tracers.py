@@ -140,7 +140,7 @@ TAKEN = """
         ctypes.pythonapi.PyEval_SetTrace(None, None)  # @takes
         assert work(1) == 2
 """
-HIDDEN = "took the place of the debugger's while the program ran"
+HIDDEN = "ended the debugger's while the program ran, and hid what ran then"
 
 
 def test_breakpoints_that_another_tracer_hides(some_bench: Workbench) -> None:
