@@ -77,8 +77,8 @@ CHILD_PROCESSES = (
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
 HIDDEN = (
-    "another tracer, such as coverage's, or a RecursionError ended the debugger's while the program "
-    "ran, and hid what ran then: a breakpoint that was hit 0 times may have been reached"
+    "another tracer, such as coverage's, or a RecursionError ended the debugger's while the "
+    "program ran, and hid what ran then: a breakpoint that was hit 0 times may have been reached"
 )
 TIME_LIMIT = re.compile(r"time.?(?:d.?)?out|time.?limit|deadline|too.?slow|expired", re.I)
 """What an exception's class or message says if it may come of a time limit."""
