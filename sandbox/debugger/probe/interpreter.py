@@ -313,7 +313,7 @@ def forget_locals(frame: types.FrameType, traced: bool) -> None:
     cache, code = frame.f_locals, frame.f_code
     if sys.getrefcount(cache) > CACHE_REFERENCES:
         return
-    if sys.version_info < (3, 12):
+    if sys.version_info >= (3, 11):
         ctypes = import_standard("ctypes")
         # Else the next trace function's end would take the variables from there.
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
