@@ -120,6 +120,8 @@ class Answer(Part):
     signal: str = MISSING
     lost: str = MISSING
     child_processes: bool = MISSING
+    hidden: bool = MISSING
+    """Whether another tracer has hidden what ran from breakpoints."""
     output: str = MISSING
     output_truncated: bool = MISSING
 

@@ -32,6 +32,7 @@ class StopReason(StrEnum):
     ENTRY = "entry"
     """At the start of the test function or script."""
     BREAKPOINT = "breakpoint"
+    """At one, or if none was hit after a call of a debugger in the code, such as `breakpoint()`."""
     STEP = "step"
     EXCEPTION = "exception"
     """An exception was raised, or has ended the test."""

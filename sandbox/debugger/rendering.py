@@ -151,7 +151,7 @@ def _reason(event: DebugEvent) -> str:
         stays = any((point.hits, event.file, event.line) in last for point in hit)
         if event.action is Action.COLLECT and stays:
             return f"collected hit {event.collected[-1].number}"
-        return _numbers(hit)
+        return _numbers(hit) if hit else "breakpoint() in the code"
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:

@@ -73,6 +73,14 @@ MAX_ERROR = 160
 CHANGED_LIVE = (
     "code that you ran in the program may have changed this run; the files are as they were"
 )
+TIME_LIMIT = re.compile(r"time.?(?:d.?)?out|time.?limit|deadline|too.?slow|expired", re.I)
+"""What an exception's class or message says if it may come of a time limit."""
+LONG_PAUSE = 0.5
+"""Seconds for which a program is paused that are worth telling."""
+WAS_PAUSED = (
+    "the program was paused for {:.1f} s in this run, so a time limit may have passed that a run "
+    "without stops keeps"
+)
 NOT_SET = "breakpoint not set: "
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
@@ -124,6 +132,10 @@ class Debugger:
         self._records: dict[int, Breakpoint] = {}
         """Breakpoints by number. There may be thousands."""
         self._zero_hits = ZeroHits()
+        self._paused_at: float | None = None
+        """When the program stopped, if it is stopped."""
+        self._paused = 0.0
+        """Seconds for which the program has been stopped since its start."""
         self._test = ""
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
@@ -358,6 +370,7 @@ class Debugger:
         self._ran_code = False
         self._zero_hits = ZeroHits()
         self._forget_hits()
+        self._paused, self._paused_at = 0.0, None
         try:
             target, self._channel = self._new_probe(self._launch)
             self._test = self._launch.test if target.get("test") else ""
@@ -416,6 +429,9 @@ class Debugger:
             return self._refuse(action, arguments)
         began = time.monotonic()
         seconds = self._limits.action_timeout if timeout is None else timeout
+        if action in CONTROL_ACTIONS and self._paused_at is not None:
+            self._paused += began - self._paused_at
+            self._paused_at = None
         answer = self._send(action, arguments, seconds)
         return self._event(action, arguments, answer, time.monotonic() - began)
 
@@ -550,8 +566,11 @@ class Debugger:
         self._zero_hits.learn(answer, event, self._records)
         unhit = self._zero_hits.notes(event, self._records.values())
         event = replace(event, notes=(*event.notes, *unhit))
+        if self._paused >= LONG_PAUSE and _tells_time_limit(event):
+            event = replace(event, notes=(*event.notes, WAS_PAUSED.format(self._paused)))
         self.state = event.state
         if event.stop_reason is not None:
+            self._paused_at = time.monotonic()
             self._at = event.file, event.line
             self._entered = event.stop_reason is StopReason.ENTRY
         if event.state is State.DONE and event.stop_reason is not None:
@@ -587,6 +606,12 @@ class Debugger:
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
         given = json.dumps(arguments)
         return DebugEvent(action, given, self.state, error_kind=kind, error=message)
+
+
+def _tells_time_limit(event: DebugEvent) -> bool:
+    """Whether it stops at an exception that may come of a time limit."""
+    raised = event.exception if event.stop_reason is not None else None
+    return raised is not None and bool(TIME_LIMIT.search(f"{raised.type} {raised.message}"))
 
 
 def _condition_failed(number: int, stop: DebugEvent) -> bool:

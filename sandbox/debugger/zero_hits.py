@@ -12,8 +12,8 @@ CHILD_PROCESSES = (
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
 HIDDEN = (
-    "another tracer, such as coverage's, took the place of the debugger's while the program ran, "
-    "and hid what ran then: a breakpoint that was hit 0 times may have been reached"
+    "another tracer, such as coverage's, or a RecursionError ended the debugger's while the "
+    "program ran, and hid what ran then: a breakpoint that was hit 0 times may have been reached"
 )
 NOT_REACHED = "not reached in this run"
 NOT_SINCE = "not reached in this run after it was set"

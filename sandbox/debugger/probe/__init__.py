@@ -18,8 +18,8 @@ between the versions supported here.)
 
 Requests are `{"id", "action", "arguments", "timeout", "grace"}`, and each has one answer with the
 same id: `{"id", "state", "stop", "values", "frames", "threads", "next_start", "breakpoints",
-"notes", "error", "kill_reason", "diagnosis", "child_processes", "output", "output_truncated"}`,
-with only the fields that apply.
+"notes", "error", "kill_reason", "diagnosis", "child_processes", "hidden", "output",
+"output_truncated"}`, with only the fields that apply.
 
 After its time-out a request is interrupted by a signal; after its grace the program is killed.
 Either way the answer says what the program was doing (`diagnosis`). Between the two processes
@@ -31,7 +31,8 @@ SHARED = ("own", "wire", "interpreter", "statements", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "libraries", "memory", "evaluation"),
-    *("causes", "tracer", "outcomes", "unhandled", "session", "problems", "reports"),
+    *("arrivals", "causes", "clocks", "other_tracers", "tracer", "outcomes", "unhandled"),
+    *("session", "problems", "reports"),
     *("targets", "entry"),
 )
 """Each module comes after those that it imports."""

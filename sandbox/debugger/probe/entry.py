@@ -9,6 +9,7 @@ import site
 import sys
 from typing import Callable
 
+from .arrivals import ARRIVALS
 from .interpreter import import_standard
 from .own import DUMP, decode, install_guards
 from .session import Session
@@ -27,6 +28,7 @@ def main(line: bytes, rest: bytes) -> Callable[[], None]:
     faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
     faulthandler.enable(file=dump, all_threads=False)
     install_guards()
+    ARRIVALS.install()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     requests = LineReader(copy_high(0), rest)

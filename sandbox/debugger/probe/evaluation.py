@@ -54,7 +54,8 @@ def interruptible(frame: types.FrameType | None) -> bool:
 def raise_in(thread: int, kind: type | None) -> None:
     """Raise an exception in another thread, at its next instruction; None cancels it."""
     ctypes = import_standard("ctypes")
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+    # Not the attribute, which `arrivals` replaces.
+    ctypes.pythonapi["PyThreadState_SetAsyncExc"](
         ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None
     )
 

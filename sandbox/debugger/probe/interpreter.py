@@ -272,3 +272,30 @@ def keep_cells(frame: types.FrameType | None) -> None:
     """
     if frame is not None and sys.version_info < (3, 12):
         _ = frame.f_locals
+
+
+CACHE_REFERENCES = 3
+"""To a frame's cached variables if only the frame has them: its own, and those of the count."""
+KEEPS_CACHE = sys.version_info < (3, 13)
+"""Whether a frame caches its variables once they are read."""
+
+
+def forget_locals(frame: types.FrameType, traced: bool) -> None:
+    """Drop what a frame caches of its variables, which would keep objects alive that the program
+    lets go. `traced` says that a trace function runs for this frame now.
+
+    Names that `exec` has put there stay, and all if the program has the cache, from `locals`.
+    """
+    if not KEEPS_CACHE or not frame.f_code.co_flags & 0x2:
+        return
+    if traced and sys.version_info < (3, 11):
+        return  # CPython takes its variables from there; the next line's event replaces them
+    cache, code = frame.f_locals, frame.f_code
+    if sys.getrefcount(cache) > CACHE_REFERENCES:
+        return
+    if sys.version_info >= (3, 11):
+        ctypes = import_standard("ctypes")
+        # Else the next trace function's end would take the variables from there.
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+    for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        cache.pop(name, None)

@@ -82,15 +82,9 @@ set_handler: Callable[[int, Any], Any] = native.signal
 
 def install_guards() -> None:
     """Called before the program starts, to protect interrupts and crash dumps."""
-    native.signal = keep_handlers
     # The interpreter's exit resets signals to their default, which kills for these. This runs after
     # all the program's own exit handlers.
     atexit.register(set_handler, INTERRUPT, int(signal.SIG_IGN))
     # A test runner redirects the dumps to its own stream, and disables them when it is done.
     for name in ("enable", "disable", "unregister"):
         setattr(faulthandler, name, lambda *_, **__: None)
-
-
-def keep_handlers(number: Any, handler: Any) -> Any:
-    """`signal.signal`, except that it ignores the debugger's signals."""
-    return signal.SIG_DFL if number in KEPT else set_handler(number, handler)

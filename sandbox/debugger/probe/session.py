@@ -11,12 +11,15 @@ import time
 import types
 from typing import Any, Callable, NamedTuple, Sequence
 
+from .arrivals import ARRIVALS
 from .breakpoints import Breakpoint, BreakpointTable, parsed
 from .causes import Raised, leaves, split_compiled
+from .clocks import CLOCKS
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
     MoreStack,
+    forget_locals,
     frame_locals,
     import_standard,
     keep_cells,
@@ -27,7 +30,7 @@ from .libraries import shown_fields
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
-from .tracer import INTO, OUT, OVER, Hits, Tracer, set_trace
+from .tracer import INTO, OUT, OVER, Hits, Tracer
 from .unhandled import Unhandled
 from .values import Bounds, Field, Rendered, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
@@ -99,6 +102,15 @@ class Describer:
     def __init__(self, session: Session, limits: Json) -> None:
         self.workspace, self.table = session.workspace, session.table
         self.evaluator, self.limits = session.evaluator, limits
+        self.read: set[int] = set()
+        """The ids of the frames whose variables were read at this stop."""
+
+    def forget(self, frames: list[FrameAt], stopped: types.FrameType | None) -> None:
+        """Let go of the variables that were read, as the program goes on."""
+        for at in frames:
+            if id(at.frame) in self.read:
+                forget_locals(at.frame, at.frame is stopped)
+        self.read = set()
 
     def visible(self, frames: list[FrameAt]) -> list[FrameAt]:
         """The program's frames; if there are none, also those of a test runner."""
@@ -212,6 +224,7 @@ class Describer:
 
     def place(self, at: FrameAt) -> Json:
         code = at.frame.f_code
+        self.read.add(id(at.frame))
         return {
             "file": self.workspace.relative(code.co_filename),
             "line": at.line,
@@ -291,7 +304,9 @@ class Actions:
         if not 0 <= index < len(every):
             message = "there is no frame {}; the stack has frames 0 to {}"
             raise Refusal(message.format(index, len(every) - 1))
-        return every[index].frame
+        frame = every[index].frame
+        self.describer.read.add(id(frame))
+        return frame
 
     def _stack(self, arguments: Json) -> Json:
         """The stack; from a frame of a cause on, those of that."""
@@ -424,6 +439,7 @@ class Session:
         self.watch_unhandled()
         self.tracer.refresh()
         widen_tracebacks()
+        ARRIVALS.install_delivery()
         self.link.tell_breakpoints([*map(self.table.describe, self.table.breakpoints.values())])
         self.workspace.texts.clear()  # to look again if the program has written a file it shows
         SPARE.make_room()
@@ -464,10 +480,11 @@ class Session:
         if reason == "entry" or (frame is not None and frame.f_code is self.table.entry_code):
             self.entered = True
             self.table.arm_entry(None)
-        with self.lock, MoreStack():
+        with ARRIVALS, self.lock, MoreStack():
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause(exception)
+            self.notes += self.tracer.others.notice()
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
             if exception is not None or shown or not self.link.plain_streams():
                 self.link.paused()
@@ -484,6 +501,7 @@ class Session:
                 answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
             action = self._serve_stop(frames, answer, raised)
             keep_cells(frame)
+            self.describer.forget(frames, frame)
             if action == "continue" or not frames:
                 SPARE.make_room()
                 self.tracer.run_freely(frame)
@@ -535,23 +553,25 @@ class Session:
 
     def _after_loss(self, error: BaseException, note: str, hits: Hits | None = None) -> None:
         """An exception has ended a part of the program: serve requests until the rest goes on."""
-        action = self._after_end(error, "runtime_error", [note], hits)
-        frames = self._running_frames()
-        if action == "continue" or not frames:
-            SPARE.make_room()
-            self.tracer.run_freely(frames[0] if frames else None)
-        else:
-            self.tracer.step(STEPS[action], frames[0])
+        with ARRIVALS:
+            action = self._after_end(error, "runtime_error", [note], hits)
+            frames = self._running_frames()
+            if action == "continue" or not frames:
+                SPARE.make_room()
+                self.tracer.run_freely(frames[0] if frames else None)
+            else:
+                self.tracer.step(STEPS[action], frames[0])
 
     def _after_end(
         self, error: BaseException, state: str, notes: list[str], hits: Hits | None = None
     ) -> str:
         """Serve requests on an exception's frames; returns the action that lets the program on."""
-        with self.lock, MoreStack():
+        with ARRIVALS, self.lock, MoreStack():
             self.evaluator.pause(error)
             self.link.paused()
+            self.notes += self.tracer.others.notice()
             self.tracer.run_freely(None)
-            set_trace(None)
+            self.tracer.others.set_trace(None)
             if hits is None:
                 hits = self._hits_at_end(error)
             raised = Raised(error, self.describer)
@@ -575,7 +595,7 @@ class Session:
             fields["notes"] += raised.notes()
         self.answer(state=self.state, **fields)
         while True:
-            request = self.link.next_request()
+            request = self._next_request()
             action = str(request["action"])
             if action in RUN_ACTIONS:
                 if self.state != "post_mortem":
@@ -591,11 +611,20 @@ class Session:
                 fields["notes"].append("the test has ended: it takes effect after a restart")
             self.answer(state=self.state, **fields)
 
+    def _next_request(self) -> Json:
+        while True:
+            try:
+                with CLOCKS:
+                    return self.link.next_request()
+            except BaseException as error:  # from outside, past what `arrivals` keeps
+                ARRIVALS.raised[get_ident()] = type(error)
+
     def answer(self, **fields: Any) -> None:
         self.evaluator.flush(self.link.streams())
         fields["breakpoint_news"] = self.table.news()
         fields["not_watched"] = self.not_watched
-        own = [*self.notes, *self.outcomes.take()]
+        fields["hidden"] = self.tracer.others.hidden
+        own = [*self.notes, *ARRIVALS.take(), *self.outcomes.take()]
         notes = [*own, *fields.get("notes", ()), *self.workspace.news]
         if notes:
             fields["notes"] = list(dict.fromkeys(notes))
@@ -604,8 +633,11 @@ class Session:
 
     def say_notes(self) -> None:
         """Send the remaining notes when the program ends."""
-        if notes := [*self.notes, *self.outcomes.take(), *self.table.never_held()]:
-            self.link.say(notes)
+        lost = self.tracer.others.notice()
+        notes = [*self.notes, *lost, *self.outcomes.take(), *self.table.never_held()]
+        hidden = self.tracer.others.hidden
+        if notes or hidden:
+            self.link.say(notes, hidden)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
         """Report that the program could not be started, then end."""
@@ -620,5 +652,6 @@ class Session:
         if self.link.closed:
             return
         self.tracer.stop_tracing()
+        ARRIVALS.forget()
         set_handler(INTERRUPT, int(signal.SIG_IGN))
         self.link.close()

@@ -230,6 +230,8 @@ class Supervisor:
         self.memory_kills = memory_kills()
         self.others = False
         """Whether the program is known to have started processes."""
+        self.hidden = False
+        """Whether another tracer has hidden breakpoints."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: list[str] = []
@@ -329,6 +331,7 @@ class Supervisor:
             self._on_output()
             self.ring.add(message["report"].encode("utf-8", "backslashreplace"))
         self.breakpoints = message.get("breakpoints", self.breakpoints)
+        self.hidden |= bool(message.get("hidden"))
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:
         pending = self.pending
@@ -439,6 +442,7 @@ class Supervisor:
         if message is None:
             message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
         message["child_processes"] = self._has_started_others()
+        message["hidden"] = self.hidden
         if pending.launches and self.breakpoints is not None:
             message["breakpoint_news"] = {"changed": self.breakpoints, "gone": []}
         self._send({"id": pending.id, "state": "done", **message})

@@ -153,7 +153,10 @@ def run_unittest(target: Target) -> object:
         target.session.notes.append(f"{first}: {last}")
     keep_unexpected()
     result = stopping_result(unittest.TestResult, target)
-    code = 0 if run_suite(suite, result) else 1
+    try:
+        code = 0 if run_suite(suite, result) else 1
+    except KeyboardInterrupt as error:
+        target.session.post_mortem(error)
     target.say_verdict(result.verdict, code)
     return code
 
@@ -317,6 +320,7 @@ def run_pytest(target: Target) -> object:
     arguments = [*target.names, *target.options]
     sys.argv = ["pytest", *arguments]
     plugin = plugin_for(target, pytest)
+    pause_quietly()
     stderr = sys.stderr
     try:
         plugins = [plugin, plugin_of(plugin.reports, pytest)]
@@ -337,6 +341,16 @@ def run_pytest(target: Target) -> object:
         )
     target.say_verdict(plugin.verdict, code)
     return code
+
+
+def pause_quietly() -> None:
+    """Keep pytest from ending its capture and printing a banner where a test calls pdb, in whose
+    place the debugger pauses."""
+    from bdb import Bdb
+
+    debugging = sys.modules.get("_pytest.debugging")
+    if hasattr(getattr(debugging, "pytestPDB", None), "_init_pdb"):
+        debugging.pytestPDB._init_pdb = lambda *_, **__: Bdb()  # type: ignore[union-attr]
 
 
 def pytest_explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
@@ -544,6 +558,8 @@ class Plugin:
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
         """Note what ended the run before its last test, such as `pytest.exit`."""
+        if isinstance(excinfo.value, KeyboardInterrupt):
+            self.session.post_mortem(excinfo.value)
         self.broken = excinfo.value
 
     def pytest_runtest_logreport(self, report: Any) -> None:

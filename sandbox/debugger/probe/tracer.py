@@ -20,14 +20,12 @@ from .interpreter import (
     way_out,
 )
 from .memory import SPARE
+from .other_tracers import OtherTracers, get_trace
 from .own import get_ident
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .session import Session
-
-set_trace, get_trace = sys.settrace, sys.gettrace
-NOT_CALLED = "the program sets a trace function, which is not called while it is debugged"
 
 
 class Monitor:
@@ -236,6 +234,9 @@ class Tracer:
         self.filter = call_filter(table, self._on_call, self._on_raise, self._at_limit)
         self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
+        self.others = OtherTracers(self)
+        self.reason = "step"
+        """Why a step stops where it ends."""
 
     def run_freely(self, frame: types.FrameType | None) -> None:
         """Run to the next breakpoint, at full speed if nothing is watched."""
@@ -243,12 +244,12 @@ class Tracer:
         self.step_frame = self.raising = None
         while frame is not None:
             if self._watches(frame):
-                self._watch_by_plan(frame)
+                self.watch_by_plan(frame)
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        set_trace(self.filter if needed and not self.monitor else None)
+        self.others.set_trace(self.filter if needed and not self.monitor else None)
 
-    def _watch_by_plan(self, frame: types.FrameType) -> None:
+    def watch_by_plan(self, frame: types.FrameType) -> None:
         """Trace a frame for its breakpoints, if these use the trace function."""
         plan = None if self.monitor else self.table.plan(frame.f_code)
         if plan is not None:
@@ -260,33 +261,33 @@ class Tracer:
         return frame.f_trace in (self.local, self._on_raise)
 
     def keep_trace_function(self) -> None:
-        """Keep the trace function of each thread, of which CPython has one, from the program's own,
-        which are not called. (A tracer in C, such as coverage's, bypasses this: it ends the
-        debugger's steps, and before CPython 3.12 its breakpoints, until the next stop.)"""
-        programs = threading.local()
-
-        def set_programs(function: Any) -> None:
-            if function is self.filter:  # from `threading`, in a new thread
-                set_trace(function)
-                return
-            programs.function = function
-            if function is not None and NOT_CALLED not in self.session.notes:
-                self.session.notes.append(NOT_CALLED)
-
-        sys.settrace, sys.gettrace = set_programs, lambda: getattr(programs, "function", None)
+        """Keep it from the program's own tracers. (One in C, such as coverage's, bypasses this: it
+        ends the debugger's steps, and before CPython 3.12 its breakpoints, until the next stop.)"""
         if not self.monitor:
             threading.settrace(self.filter)
-        setattr(threading, "settrace", lambda function: None)  # noqa: B010
+        self.others.keep_out()
 
-    def step(self, mode: str, frame: types.FrameType | None) -> None:
+    def step(self, mode: str, frame: types.FrameType | None, reason: str = "step") -> None:
         """Run to the end of a step that began in `frame`; None: to the next line of the program."""
-        self.mode = mode
+        self.mode, self.reason = mode, reason
         self.step_frame = frame
         self.step_thread = get_ident()
         if frame is not None:
             self.step_inside = frame.f_lasti in self._inlined(frame.f_code).inside
             frame.f_trace, frame.f_trace_lines = self.local, True
-        set_trace(self._on_call)
+        self.others.set_trace(self._on_call)
+
+    def pause_after(self, frame: types.FrameType) -> None:
+        """Stop before the next line of a frame, as at a breakpoint."""
+        self.step(OVER, frame, "breakpoint")
+
+    def steps_here(self) -> bool:
+        """Whether a step is under way in this thread."""
+        return self.mode is not RUN and self.step_thread == get_ident()
+
+    def mends(self) -> bool:
+        """Whether a lost trace function is about to be restored."""
+        return self.mending is not None and self.mending.wanted
 
     def refresh(self) -> None:
         """Apply changed breakpoints to running frames too."""
@@ -295,11 +296,11 @@ class Tracer:
             return
         for frame in running_frames():
             if self.table.plan(frame.f_code) is not None:
-                self._watch_by_plan(frame)
+                self.watch_by_plan(frame)
 
     def stop_tracing(self) -> None:
         self.off = True
-        set_trace(None)
+        self.others.set_trace(None)
         if self.monitor:
             self.monitor.close()
 
@@ -315,8 +316,7 @@ class Tracer:
     def _trace_again(self) -> None:
         """CPython has removed the trace function: set it again."""
         if not self.off:
-            stepping = self.mode is not RUN and self.step_thread == get_ident()
-            set_trace(self._on_call if stepping else self.filter)
+            self.others.set_trace(self._on_call if self.steps_here() else self.filter)
             self.refresh()
 
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
@@ -395,7 +395,7 @@ class Tracer:
                 if watched:
                     self.monitor.stopped_at[get_ident()] = frame, frame.f_lasti
             hits = self._hits_at_line(frame)
-            reason = "step" if self.step_frame is not None else "entry"
+            reason = self.reason if self.step_frame is not None else "entry"
             reason = "breakpoint" if hits.points else reason
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
         elif not self.monitor:
@@ -478,7 +478,7 @@ class Tracer:
             while caller is not None and not self._steppable(caller):
                 caller = caller.f_back
             if caller is not None:
-                self.step(INTO if self.mode is INTO else OVER, caller)
+                self.step(INTO if self.mode is INTO else OVER, caller, self.reason)
                 return
             if way != "raises":
                 note = "{} ended and no caller in the program goes on, so the program ran on"
@@ -487,7 +487,8 @@ class Tracer:
         else:
             if way == "suspends":
                 self.session.notes.append(f"{frame.f_code.co_name} yielded this and has not ended")
-            self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
+            returned = frame.f_code.co_name, value
+            self.session.stop(caller, self.reason, returned=returned)
 
     def _on_exception(self, frame: types.FrameType, info: Any) -> None:
         kind, error, _ = info

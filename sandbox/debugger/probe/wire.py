@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from _blake2 import blake2b
-from typing import Any, Dict, Iterator
+from typing import Any, Dict
 
 from .own import decode, encode_json, read, write
 
@@ -77,16 +78,6 @@ class LineReader:
             self.buffer = b""
         return lines
 
-    def wait(self) -> Iterator[bytes]:
-        """Lines as they come, until the end."""
-        *lines, self.buffer = self.buffer.split(b"\n")
-        yield from lines
-        while True:
-            try:
-                yield from self.feed()
-            except EOFError:
-                return
-
 
 class Seal:
     """Seals the lines of one direction with a key that both of its ends know."""
@@ -119,7 +110,9 @@ class Link:
 
     def __init__(self, requests: LineReader, answers: int, key: str) -> None:
         self.reader = requests
-        self.lines = self.reader.wait()
+        *self.lines, requests.buffer = requests.buffer.split(b"\n")
+        self.poller = select.poll()
+        self.poller.register(requests.fd, select.POLLIN)
         self.answers = answers
         self.from_supervisor, self.seal = Seal(key, REQUESTS), Seal(key, ANSWERS)
         self.request: Json = {"id": 0}
@@ -128,22 +121,33 @@ class Link:
         """The program's own standard output, even if the program replaces it."""
 
     def next_request(self) -> Json:
-        for line in self.lines:
+        """The next request. An exception that arrives while it waits loses none."""
+        while True:
+            line = self._next_line()
             text = self.from_supervisor.opened(line)
             request = {} if text is None else decode(text.decode())
             # The program may have written others, or an earlier one again.
             if request.get("id", 0) > self.request["id"]:
                 self.request = request
                 return self.request
-        os._exit(1)  # without the supervisor there is no session
+
+    def _next_line(self) -> bytes:
+        while not self.lines:
+            self.poller.poll()
+            try:
+                self.lines = self.reader.feed()
+            except EOFError:
+                os._exit(1)  # without the supervisor there is no session
+        return self.lines.pop(0)
 
     def answer(self, fields: Json) -> None:
         """Answer the request; the program's output must have been flushed."""
         self._send({"answer": fields})
 
-    def say(self, notes: list[str]) -> None:
-        """Send notes for the supervisor's last answer, when the program ends."""
-        self._send({"notes": notes})
+    def say(self, notes: list[str], hidden: bool) -> None:
+        """Send notes for the supervisor's last answer, when the program ends, and whether another
+        tracer has hidden breakpoints."""
+        self._send({"notes": notes, "hidden": hidden})
 
     def report(self, text: str) -> None:
         """Add what the test runner reports to the program's output, which must have been flushed
