@@ -208,7 +208,7 @@ class BreakpointRequest:
     line: int | None = None
     function: str | None = None
     condition: str | None = None
-    """An expression of the program's language. In Python the condition of an exception breakpoint
+    """An expression of the program's language. The condition of an exception breakpoint
     sees the exception as `__exception__`."""
     temporary: bool = False
     exception: str | None = None

@@ -145,6 +145,11 @@ final class Actions {
             fields.with("exception", new Fields()
                     .with("type", stop.exception.referenceType().name())
                     .with("message", message == null ? "" : message));
+            Location shown = stack.isEmpty() ? null : stack.places.get(0);
+            String behind = debugging.causes.note(stop.exception, stop.raisedAt, shown);
+            if (behind != null) {
+                debugging.notes.add(behind);
+            }
         }
         if (stop.left != null) {
             Named returned = new Named(stop.left, null, stop.returned);
