@@ -134,13 +134,19 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
 
 
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
-    """The probe's target: a test under the test runner, or a main class."""
+    """The probe's target: a test under the test runner, or a main class. Raises NoSuchTest."""
     fork = needs_fork(project, found)
+    if fork and found.invocation:
+        raise NoSuchTest(
+            f"{found.selector}[{found.invocation}]: only the build tool can run this test here, and"
+            f" it runs all invocations; name {found.selector}"
+        )
     if fork:
         command = fork_command(sandbox, jdk, project.module, found)
     else:
         main = [found.class_name, *found.arguments]
-        program = [RUNNER_CLASS, found.selector] if found.test else main
+        invocation = f"[{found.invocation}]" if found.invocation else ""
+        program = [RUNNER_CLASS, found.selector + invocation] if found.test else main
         command = java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
     folder = posixpath.join(sandbox.workspace, project.module.root) if fork else project.folder
     return {

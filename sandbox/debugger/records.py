@@ -226,7 +226,8 @@ class Launch:
     test: str
     """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), a script with
     arguments, or the command that runs one of these. Java: a test (`pkg.Class#method` or
-    `pkg.Class`), or a main class with arguments."""
+    `pkg.Class`; `pkg.Class#method[3]` for one of its invocations), or a main class with
+    arguments."""
     breakpoints: tuple[BreakpointRequest, ...] = ()
     stop_at_entry: bool = True
     """Stop at the first line of the test function, or of the script."""

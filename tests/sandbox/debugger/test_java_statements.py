@@ -184,3 +184,41 @@ def test_a_step_into_enters_what_is_called_behind_a_library(
 ) -> None:
     java_bench.write({"Program.java": CALLS})
     assert entered(java_bench, mark) == ENTERED[mark]
+
+
+RESTARTED = """
+    public class Program {
+        static int half(int number) {
+            if (number < 0) {
+                throw new IllegalStateException(); // @negative
+            }
+            return number / 2;
+        }
+
+        static class Never {
+            static int number = 1; // @never
+        }
+
+        public static void main(String[] args) {
+            half(-4);
+        }
+    }
+"""
+
+
+def test_a_restart_counts_anew_and_tells_what_was_never_loaded(java_bench: JavaBench) -> None:
+    event = java_bench.program(RESTARTED, "negative", "never")
+    assert [point.hits for point in event.breakpoints] == [1, 0]
+    event = java_bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    fixed = "// fixed\n" + java_bench.files["Program.java"].replace("half(-4)", "half(4)")
+    java_bench.write({"Program.java": fixed})
+    event = java_bench.debugger.restart()
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+    assert [(point.line, point.hits) for point in event.breakpoints] == [
+        (java_bench.line("negative"), 0),
+        (java_bench.line("never"), 0),
+    ]
+    assert "the class of breakpoint 2 was never loaded in this process" in event.notes
+    listed = java_bench.debugger.list_breakpoints().breakpoints
+    assert [point.hits for point in listed] == [0, 0]

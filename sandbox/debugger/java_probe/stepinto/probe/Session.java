@@ -244,7 +244,7 @@ final class Session {
         answer.put("not_watched", notWatched);
         if (debugging != null) {
             if (state.equals("done") || state.equals("post_mortem")) {
-                debugging.table.addNeverHeld(debugging.notes);
+                debugging.table.addNeverHit(debugging.notes);
             }
             Actions.addNotes(answer, debugging.notes);
             debugging.notes.clear();

@@ -74,7 +74,9 @@ public final class TestRunner {
                 canaries.include(framework);
             }
             if (!framework.runs(selection, report)) {
-                throw new Selection.NoSuchTestException(name + " holds no test");
+                String none = selection.invocation == null
+                        ? " holds no test" : ": the test has no such invocation";
+                throw new Selection.NoSuchTestException(name + none);
             }
             report.finished(name);
             return report.failures() > 0 ? FAILED : PASSED;

@@ -70,9 +70,14 @@ public final class BreakpointTable {
         return point;
     }
 
-    /** Notes on breakpoints that were reached, but never with a true condition; once each. */
-    public void addNeverHeld(List<String> notes) {
+    /** Notes on why breakpoints were not hit, once the run has ended; once each. */
+    public void addNeverHit(List<String> notes) {
         for (Breakpoint point : breakpoints.values()) {
+            if (point.pending() && !point.calledMissing) {
+                point.calledMissing = true;
+                notes.add("the class of breakpoint " + point.number
+                        + " was never loaded in this process");
+            }
             if (point.falseConditions > 0 && point.hits == 0) {
                 notes.add("breakpoint " + point.number + " was reached " + point.falseConditions + " time"
                         + (point.falseConditions > 1 ? "s" : "")
@@ -349,6 +354,8 @@ public final class BreakpointTable {
         private ExceptionEvent last;
         /** Whether an answer has called it pending. */
         boolean calledPending;
+        /** Whether a note has said that its class was never loaded. */
+        boolean calledMissing;
         /** Whether it was removed, as a temporary one is once hit. */
         public boolean removed;
 
