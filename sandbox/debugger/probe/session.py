@@ -489,9 +489,10 @@ class Session:
             else:
                 self.tracer.step(STEPS[action], frames[0].frame)
 
-    def post_mortem(self, error: BaseException) -> None:
-        """An exception ended the test: serve requests on its frames until the session ends."""
-        self._after_end(error, "post_mortem", [])
+    def post_mortem(self, error: BaseException, counted: bool = False) -> None:
+        """An exception ended the test: serve requests on its frames until the session ends.
+        `counted`: it was told as unhandled before."""
+        self._after_end(error, "post_mortem", [], Hits([], []) if counted else None)
 
     def subtest_failed(self, error: BaseException, subtest: str) -> None:
         """An exception ended a subtest: serve requests until the test is to go on."""

@@ -20,6 +20,12 @@ from .wire import Json, NoSuchTest, Refusal
 from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
 SHOWN_CASES = 5
+REPORTED = ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableExceptionWarning")
+"""With `filterwarnings = error`, what pytest makes of an exception that nothing handles; from
+version 8.4 on with that as its cause."""
+MADE_A_FAILURE = "nothing in the program handles it, so pytest lets the test fail ({})"
+    "nothing in the program handles it, of which pytest makes a failure of the test ({})"
+)
 
 
 class Target:
@@ -472,6 +478,10 @@ class Plugin:
         else:
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
+            reported = error.__cause__ if type(error).__name__ in REPORTED else None
+            if reported is not None:
+                self.session.notes.append(MADE_A_FAILURE.format(type(error).__name__))
+                self.session.post_mortem(reported, counted=True)
             self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:

@@ -258,3 +258,20 @@ def test_an_exception_in_a_thread_fails_no_test(some_bench: Workbench) -> None:
     bench.start(test="test_all.py::test_thread")
     event = bench.debugger.control(Action.CONTINUE)
     assert (event.state, event.exit_code) == (State.DONE, 0)
+
+
+@pytest.mark.parametrize(("call", "cause"), [("thread()", "thread"), ("held()", "del")])
+def test_pytest_may_make_a_failure_of_one(some_bench: Workbench, call: str, cause: str) -> None:
+    bench = some_bench
+    if not bench.interpreter.has_pytest or bench.interpreter.version == "3.8":
+        pytest.skip("pytest knows the cause from version 8.4 on, which needs CPython 3.9")
+    settings = "[pytest]\nfilterwarnings = error\n"
+    text = FAILING + f"\n    def test_one():\n        {call}"
+    bench.write({"pytest.ini": settings, "test_one.py": text})
+    event = bench.start(UNCAUGHT, test="test_one.py::test_one")
+    assert event.state is State.RUNTIME_ERROR
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.line) == (State.POST_MORTEM, bench.line("raise", "test_one.py"))
+    assert bench.text_of("key") == repr(cause)
+    assert any("pytest lets the test fail" in note for note in event.notes)
+    assert [point.hits for point in bench.debugger.list_breakpoints().breakpoints] == [1]
