@@ -35,6 +35,7 @@ from sandbox.debugger import (
     ExceptionInfo,
     Frame,
     Hit,
+    RelatedException,
     State,
     Value,
 )
@@ -237,6 +238,10 @@ def _sub_messages(answer: DebugAnswer) -> tuple[MessageRow, ...]:
 
 
 def _stop(message_index: int) -> EventRow:
+    causes = (
+        RelatedException("caused by", 1, "OSError", "gone"),
+        RelatedException("member 1 of 2", 2, "ValueError", "", (), "ledger/cache.py", 9, "load", 2),
+    )
     event = DebugEvent(
         Action.START,
         json.dumps({"test": TEST}),
@@ -247,7 +252,7 @@ def _stop(message_index: int) -> EventRow:
         function="LruCache.put",
         depth=2,
         thread="MainThread",
-        exception=ExceptionInfo("KeyError", "'b'"),
+        exception=ExceptionInfo("KeyError", "'b'", notes=("of b",), related=causes, unlisted=2),
         return_value=Value("return", "NoneType", "None"),
         output="putting a\n",
         frames=(Frame(0, "ledger/cache.py", 14, "LruCache.put", "self.items[key] = value"),),

@@ -89,6 +89,9 @@ class Observations:
         stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
         for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
             self._add_place(frame.file, frame.line, frame.function, sighting)
+        for each in event.exception.related if event.exception is not None else ():
+            if each.file is not None:
+                self._add_place(each.file, each.line or 0, each.function or "", sighting)
         for point in event.breakpoints:
             self.add_line(point.file, point.line, sighting)
         self.add_listing(event.file or "", "\n".join(event.source), sighting)

@@ -23,9 +23,10 @@ from collect.errors import FailureKind
 from collect.store.messages import Message, ReplyTokens, ToolCall
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 7
-READ_VERSIONS = (6, SCHEMA_VERSION)
-"""In version 6 messages have no `tokens`, which are read as null."""
+SCHEMA_VERSION = 8
+READ_VERSIONS = (6, 7, SCHEMA_VERSION)
+"""In version 6 messages have no `tokens`, up to version 7 exceptions have no `notes`, `related` and
+`unlisted`: these are read as null."""
 ORACLE_TEACHER = "oracle"
 """The scripted teacher, which knows the gold patch."""
 PLAYED_TEACHER = "played"

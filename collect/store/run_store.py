@@ -111,10 +111,18 @@ def conversation_from_plain(row: dict[str, Any]) -> Conversation:
     """The inverse of `plain` for a conversation."""
     # Pydantic takes what it needs of each of the two nested rows.
     messages = [each | {"message": each} for each in row["messages"]]
-    events = [each | {"event": each} for each in row["events"]]
+    events = [each | {"event": _with_defaults(each)} for each in row["events"]]
     conversation = _CONVERSATION.validate_python(row | {"messages": messages, "events": events})
     _check_json(conversation.sampling, conversation.tools)
     return conversation
+
+
+def _with_defaults(event: dict[str, Any]) -> dict[str, Any]:
+    """An event whose exception has no null in place of what earlier versions lack."""
+    if event["exception"] is None:
+        return event
+    known = {name: value for name, value in event["exception"].items() if value is not None}
+    return event | {"exception": known}
 
 
 def _check_json(*texts: str) -> None:

@@ -192,11 +192,37 @@ class Breakpoint:
 
 
 @dataclass(frozen=True)
+class RelatedException:
+    """A cause of an exception, or a member of a group, in the tree of these."""
+
+    relation: str
+    """In the debugger's words: `caused by`, `member 2 of 3`."""
+    depth: int
+    """1 for one that belongs to the exception itself, 2 for one that belongs to that."""
+    type: str
+    message: str
+    """Its first line, bounded."""
+    notes: tuple[str, ...] = ()
+    file: str | None = None
+    """Its innermost frame; None if it was not raised."""
+    line: int | None = None
+    function: str | None = None
+    frame: int | None = None
+    """The index of that frame, which its callers follow."""
+
+
+@dataclass(frozen=True)
 class ExceptionInfo:
     """An exception that was raised."""
 
     type: str
     message: str
+    notes: tuple[str, ...] = ()
+    """What the program has added to it (`add_note`)."""
+    related: tuple[RelatedException, ...] = ()
+    """The tree of its causes and members, in reading order; of a large one the first and last."""
+    unlisted: int = 0
+    """How many of the tree are left out before the last."""
 
 
 @dataclass(frozen=True)

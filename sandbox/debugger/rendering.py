@@ -16,6 +16,7 @@ from sandbox.debugger.records import (
     Breakpoint,
     DebugEvent,
     ErrorKind,
+    ExceptionInfo,
     Frame,
     Snapshot,
     State,
@@ -33,6 +34,8 @@ MAX_ECHO = 60
 """Characters of an expression that are repeated before its value."""
 MAX_MISSING = 6
 """Watched expressions that a stop says are not available."""
+DEEPEST = 6
+"""Levels of a tree that are indented."""
 REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
@@ -180,6 +183,7 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
         yield f"Exception: {one_line(event.exception.type)}{message}"
+        yield from _related(event.exception)
     if event.return_value is not None:
         value = event.return_value
         yield f"Returned from {one_line(value.name)}: {_indented(value.text)}{_remarks(value)}"
@@ -189,6 +193,20 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
         yield "Program output:"
         yield INDENT + _indented(event.output.rstrip("\n"))
     yield from event.source
+
+
+def _related(exception: ExceptionInfo) -> Iterable[str]:
+    """The notes and the tree of an exception, each of its causes and members on a line."""
+    yield from (f"{INDENT}note: {one_line(note)}" for note in exception.notes)
+    for number, each in enumerate(exception.related, 1):
+        indent = INDENT * min(each.depth, DEEPEST)
+        if exception.unlisted and number == len(exception.related):
+            yield f"{INDENT}... {exception.unlisted} more, and the last:"
+        message = f": {each.message}" if each.message else ""
+        place = f"{each.file}:{each.line} in {each.function} (frame {each.frame})"
+        raised = f", raised at {place}" if each.file else ""
+        yield indent + one_line(f"{each.relation} {each.type}{message}{raised}")
+        yield from (f"{indent}{INDENT}note: {one_line(note)}" for note in each.notes)
 
 
 def _only_printed(event: DebugEvent) -> bool:

@@ -31,6 +31,6 @@ SHARED = ("own", "wire", "interpreter", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "memory", "evaluation"),
-    *("tracer", "outcomes", "session", "problems", "targets", "entry"),
+    *("causes", "tracer", "outcomes", "unhandled", "session", "problems", "targets", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -19,6 +19,7 @@ from .interpreter import (
     entry_offset,
     import_standard,
     inlined_comprehensions,
+    is_compiled,
     line_at,
     resumed_lines,
 )
@@ -569,7 +570,8 @@ def first_reached(
         return sys.exc_info()[1] is not error
     entry = trace.tb_next if trace is not None else None
     while entry is not None:
-        if mine(entry.tb_frame.f_code.co_filename):
+        passed = entry.tb_frame.f_code
+        if mine(passed.co_filename) and not is_compiled(passed):
             return False
         entry = entry.tb_next
     return True

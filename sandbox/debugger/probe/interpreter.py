@@ -235,6 +235,16 @@ def traceback_frames(error: BaseException) -> list[FrameAt]:
     return found[::-1]
 
 
+LONGEST_EMPTY = 6
+"""Bytes of the code that `PyCode_NewEmpty` makes, which does not run."""
+
+
+def is_compiled(code: types.CodeType) -> bool:
+    """Whether a traceback's code stands for compiled code (Cython, mypyc, a module in C): its frame
+    has no variables, and no event told of it."""
+    return not code.co_consts and not code.co_names and len(code.co_code) <= LONGEST_EMPTY
+
+
 def qualified_name(frame: types.FrameType) -> str:
     """`Cart.total`, also before CPython 3.11 gave code objects that name."""
     code = frame.f_code

@@ -12,6 +12,7 @@ import types
 from typing import Any, Callable, NamedTuple, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable, parsed
+from .causes import Raised, leaves, split_compiled
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
@@ -21,13 +22,13 @@ from .interpreter import (
     keep_cells,
     live_frames,
     qualified_name,
-    traceback_frames,
 )
 from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
-from .tracer import INTO, OUT, OVER, Tracer, set_trace
-from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
+from .tracer import INTO, OUT, OVER, Hits, Tracer, set_trace
+from .unhandled import Unhandled
+from .values import Bounds, Field, Rendered, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
 
@@ -105,11 +106,15 @@ class Describer:
             at for at in frames if not at.frame.f_code.co_filename.startswith("<stepinto")
         ]
 
+    def passed(self, error: BaseException) -> list[FrameAt]:
+        """The frames that an exception has passed and that can be looked at."""
+        return self.visible(split_compiled(error)[1])
+
     def stop(
         self,
         frames: list[FrameAt],
         reason: str,
-        exception: BaseException | None,
+        raised: Raised | None,
         returned: tuple[str, object] | None,
     ) -> Json:
         # `current_thread` would create a record for a thread that has none.
@@ -121,15 +126,9 @@ class Describer:
             "thread": None if thread is main else getattr(thread, "name", str(get_ident())),
         }
         if frames:
-            stop.update(self._place(frames[0]), source=self._context(frames[0]))
-        if exception is not None:
-            kind = type(exception)
-            builtin = kind.__module__ in ("builtins", "__main__")
-            name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
-            message = "<str did not end>"
-            with self.evaluator.evaluating():
-                message = exception_text(exception, self.evaluator.bounds)
-            stop["exception"] = {"type": name, "message": message}
+            stop.update(self.place(frames[0]), source=self._context(frames[0]))
+        if raised is not None:
+            stop["exception"] = raised.describe(len(frames))
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
@@ -140,28 +139,29 @@ class Describer:
         # `enumerate` would take a lock that the interrupted code may hold.
         for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
             at = self.visible(live_frames(frames.get(ident)))[:1]
-            place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
+            place = [" at {file}:{line} in {function}".format(**self.place(one)) for one in at]
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found
 
-    def stack(self, frames: list[FrameAt], start: int | None = None) -> Json:
-        """As many frames as the limits allow; a page of them if `start` is given."""
+    def stack(self, frames: list[FrameAt], start: int | None = None, before: int = 0) -> Json:
+        """As many frames as the limits allow; a page of them if `start` is given. The index of the
+        first frame is the number of those `before`."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
         shown = [
             dict(
-                self._place(at),
+                self.place(at),
                 index=index,
                 source=self.workspace.line(at.frame.f_code.co_filename, at.line),
             )
-            for index, at in enumerate(frames[first : first + limit], first)
+            for index, at in enumerate(frames[first : first + limit], before + first)
         ]
         more = len(frames) - first - len(shown)
         answer: Json = {"frames": shown}
         if more > 0:
             answer["notes"] = [f"{more} outer frames are not shown"]
             if start is not None:
-                answer["next_start"] = first + len(shown)
+                answer["next_start"] = before + first + len(shown)
         return answer
 
     def threads(self, stopped: list[FrameAt]) -> Json:
@@ -209,7 +209,7 @@ class Describer:
         fields = {"name": name, "type": kind, "text": shown.text, "truncated": shown.truncated}
         return fields, shown.next_start
 
-    def _place(self, at: FrameAt) -> Json:
+    def place(self, at: FrameAt) -> Json:
         code = at.frame.f_code
         return {
             "file": self.workspace.relative(code.co_filename),
@@ -248,10 +248,13 @@ class Actions:
         self.link, self.table, self.tracer = session.link, session.table, session.tracer
         self.evaluator = session.evaluator
         self.describer = describer = session.describer
+        self.watch_unhandled = session.watch_unhandled
         self.frames: list[FrameAt] = []
+        self.others: list[list[FrameAt]] = []
+        """Those of the exception's causes and members, whose indices come after."""
         self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
-            "stack": lambda given: describer.stack(self.frames, given.get("start", 0)),
+            "stack": self._stack,
             "threads": lambda given: describer.threads(self.frames),
             "evaluate": self._evaluate,
             "fields": self._fields,
@@ -281,12 +284,22 @@ class Actions:
 
     def _frame(self, arguments: Json) -> types.FrameType:
         index = arguments.get("frame", 0)
-        if not self.frames:
+        every = [at for frames in (self.frames, *self.others) for at in frames]
+        if not every:
             raise Refusal("the program has no frame to look at here")
-        if not 0 <= index < len(self.frames):
+        if not 0 <= index < len(every):
             message = "there is no frame {}; the stack has frames 0 to {}"
-            raise Refusal(message.format(index, len(self.frames) - 1))
-        return self.frames[index].frame
+            raise Refusal(message.format(index, len(every) - 1))
+        return every[index].frame
+
+    def _stack(self, arguments: Json) -> Json:
+        """The stack; from a frame of a cause on, those of that."""
+        start, before = arguments.get("start", 0), 0
+        for frames in (self.frames, *self.others):
+            if before <= start < before + len(frames):
+                return self.describer.stack(frames, start - before, before)
+            before += len(frames)
+        return self.describer.stack(self.frames, start)
 
     def _locals(self, arguments: Json) -> Json:
         frame = self._frame(arguments)
@@ -335,6 +348,7 @@ class Actions:
 
     def _set_breakpoint(self, arguments: Json) -> Json:
         point, notes = self.table.add(arguments)
+        self.watch_unhandled()
         self.tracer.refresh()
         return {"breakpoints": [self.table.describe(point)], "notes": notes}
 
@@ -352,6 +366,10 @@ PLACE_LOST = "Python had no memory left to note where this was raised"
 SUBTEST_FAILED = (
     "this ended the subtest {} and not the whole test: its frames can still be looked at, and "
     "continue goes on after it"
+)
+UNHANDLED = (
+    "nothing in the program handles this: {}; the program goes on, and these frames can still be "
+    "looked at"
 )
 TOLD_LATE = (
     "; unittest tells of it now that the test has come to its end, so the test's own variables "
@@ -377,6 +395,7 @@ class Session:
         self.lock = threading.RLock()
         self.notes: list[str] = []
         self.outcomes = Outcomes()
+        self.unhandled = Unhandled(self.at_unhandled)
         self.not_watched: list[str] = []
         """What the launch asks to watch that is no expression."""
         self.state = "runtime"
@@ -400,6 +419,8 @@ class Session:
         set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
         self.tracer.keep_trace_function()
+        self.unhandled.watch_threads()
+        self.watch_unhandled()
         self.tracer.refresh()
         widen_tracebacks()
         self.link.tell_breakpoints([*map(self.table.describe, self.table.breakpoints.values())])
@@ -451,7 +472,8 @@ class Session:
                 self.link.paused()
             frames = self.describer.visible(live_frames(frame))
             self.state = "runtime_error" if exception is not None else "runtime"
-            stop = self.describer.stop(frames, reason, exception, returned)
+            raised = None if exception is None else Raised(exception, self.describer)
+            stop = self.describer.stop(frames, reason, raised, returned)
             described = [self.table.describe(point) for point in hit]
             # Dropped at once, so that the debugger does not keep the program's objects alive.
             del exception, returned
@@ -459,7 +481,7 @@ class Session:
             if reason == "interrupted":
                 answer["native_threads"] = self.describer.native_threads()
                 answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
-            action = self._serve_stop(frames, answer)
+            action = self._serve_stop(frames, answer, raised)
             keep_cells(frame)
             if action == "continue" or not frames:
                 SPARE.make_room()
@@ -467,53 +489,96 @@ class Session:
             else:
                 self.tracer.step(STEPS[action], frames[0].frame)
 
-    def post_mortem(self, error: BaseException) -> None:
-        """An exception ended the test: serve requests on its frames until the session ends."""
-        self._after_end(error, "post_mortem", [])
+    def post_mortem(self, error: BaseException, counted: bool = False) -> None:
+        """An exception ended the test: serve requests on its frames until the session ends.
+        `counted`: it was told as unhandled before."""
+        self._after_end(error, "post_mortem", [], Hits([], []) if counted else None)
 
     def subtest_failed(self, error: BaseException, subtest: str) -> None:
         """An exception ended a subtest: serve requests until the test is to go on."""
-        frames = [at.frame for at in live_frames(sys._getframe())]
-        mine = [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
         # Before CPython 3.11 unittest reports exceptions of subtests only at the end of their test.
-        note = SUBTEST_FAILED.format(subtest) + ("" if mine else TOLD_LATE)
-        action = self._after_end(error, "runtime_error", [note])
-        if action == "continue" or not mine:
-            SPARE.make_room()
-            self.tracer.run_freely(mine[0] if mine else None)
-        else:
-            self.tracer.step(STEPS[action], mine[0])
+        note = SUBTEST_FAILED.format(subtest) + ("" if self._running_frames() else TOLD_LATE)
+        self._after_loss(error, note)
 
-    def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
+    def watch_unhandled(self) -> None:
+        """Have all unhandled exceptions told, if a breakpoint is for one."""
+        if self.table.uncaught.points:
+            self.unhandled.watch_all()
+
+    def at_unhandled(self, error: BaseException, why: str) -> None:
+        """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
+        if self.serving_here() or self.tracer.off or not self.table.uncaught.points:
+            return
+        with self.lock:  # so that one thread is counted and served after the other
+            hits = self._hits_at_end(error)
+            if hits.points:
+                self._after_loss(error, UNHANDLED.format(why), hits)
+
+    def _hits_at_end(self, error: BaseException) -> Hits:
+        """The breakpoints hit by an exception that nothing handles, or by a member of its group."""
+        hits = Hits([], [])
+        for each in (error, *leaves(error)):
+            points = [p for p in self.table.uncaught.matching(type(each)) if p not in hits.points]
+            frames = self.describer.passed(each) if points else []
+            if frames:
+                more = self.tracer.count(points, frames[0].frame, each)
+                hits.points.extend(more.points)
+                hits.notes.extend(more.notes)
+        return hits
+
+    def _running_frames(self) -> list[types.FrameType]:
+        """The program's own frames in this thread, innermost first."""
+        # Without the frame of this method, which would be part of a circle through the list.
+        every = [at.frame for at in live_frames(sys._getframe(1))]
+        return [frame for frame in every if self.workspace.mine(frame.f_code.co_filename)]
+
+    def _after_loss(self, error: BaseException, note: str, hits: Hits | None = None) -> None:
+        """An exception has ended a part of the program: serve requests until the rest goes on."""
+        action = self._after_end(error, "runtime_error", [note], hits)
+        frames = self._running_frames()
+        if action == "continue" or not frames:
+            SPARE.make_room()
+            self.tracer.run_freely(frames[0] if frames else None)
+        else:
+            self.tracer.step(STEPS[action], frames[0])
+
+    def _after_end(
+        self, error: BaseException, state: str, notes: list[str], hits: Hits | None = None
+    ) -> str:
         """Serve requests on an exception's frames; returns the action that lets the program on."""
         with self.lock, MoreStack():
             self.evaluator.pause(error)
             self.link.paused()
             self.tracer.run_freely(None)
             set_trace(None)
-            frames = self.describer.visible(traceback_frames(error))
-            hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
+            if hits is None:
+                hits = self._hits_at_end(error)
+            raised = Raised(error, self.describer)
+            frames = raised.frames
             self.state = state
-            stop = self.describer.stop(frames, "exception", error, None)
+            stop = self.describer.stop(frames, "exception", raised, None)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             notes += self.table.never_held() if state == "post_mortem" else []
             answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)
-            return self._serve_stop(frames, answer)
+            return self._serve_stop(frames, answer, raised)
 
-    def _serve_stop(self, frames: list[FrameAt], fields: Json) -> str:
+    def _serve_stop(self, frames: list[FrameAt], fields: Json, raised: Raised | None) -> str:
         """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
         self.actions.frames = frames
+        if raised is not None:
+            self.actions.others = [each.frames for each in raised.tree]
+            fields["notes"] += raised.notes()
         self.answer(state=self.state, **fields)
         while True:
             request = self.link.next_request()
             action = str(request["action"])
             if action in RUN_ACTIONS:
                 if self.state != "post_mortem":
-                    self.actions.frames = []
+                    self.actions.frames, self.actions.others = [], []
                     self.evaluator.resume()
                     return action
                 ended = {"kind": "not_allowed", "message": "the test has ended"}

@@ -9,6 +9,7 @@ import sys
 import types
 from typing import Any, Callable, Iterator
 
+from .causes import keep_unexpected
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
 from .outcomes import outcome
@@ -19,6 +20,12 @@ from .wire import Json, NoSuchTest, Refusal
 from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
 SHOWN_CASES = 5
+REPORTED = ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableExceptionWarning")
+"""With `filterwarnings = error`, what pytest makes of an exception that nothing handles; from
+version 8.4 on with that as its cause."""
+MADE_A_FAILURE = "nothing in the program handles it, so pytest lets the test fail ({})"
+    "nothing in the program handles it, of which pytest makes a failure of the test ({})"
+)
 
 
 class Target:
@@ -151,6 +158,7 @@ def run_unittest(target: Target) -> object:
     for error in errors:  # other modules' tests run, as without a debugger
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
+    keep_unexpected()
     result = stopping_result(unittest.TestResult, target)
     suite.run(result)
     target.say_passed(result.passed)
@@ -442,7 +450,15 @@ class Plugin:
         undone = "; -m '' selects all markers" if self.options.markexpr else ""
         return f" ({', '.join(shown)}{undone})" if shown else ""
 
+    def pytest_runtest_setup(self) -> None:
+        self.session.watch_unhandled()
+
+    def pytest_runtest_teardown(self) -> None:
+        self.session.watch_unhandled()
+
     def pytest_runtest_call(self, item: Any) -> None:
+        self.session.watch_unhandled()
+        keep_unexpected()
         function = getattr(item, "obj", None)
         self.target.arm_function(function)
         if function is not None:
@@ -462,6 +478,10 @@ class Plugin:
         else:
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
+            reported = error.__cause__ if type(error).__name__ in REPORTED else None
+            if reported is not None:
+                self.session.notes.append(MADE_A_FAILURE.format(type(error).__name__))
+                self.session.post_mortem(reported, counted=True)
             self.session.post_mortem(self._cause(error))
 
     def _cause(self, error: Any) -> Any:
@@ -495,7 +515,9 @@ def plugin_for(target: Target, pytest: Any) -> Plugin:
     # Inside pytest's own, of which pluggy would print that they let an exception pass.
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_parse)
     pytest.hookimpl(hookwrapper=True, trylast=True)(Plugin.pytest_cmdline_main)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_setup)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_teardown)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
     return Plugin(target)

@@ -323,7 +323,9 @@ class Tracer:
         name = frame.f_code.co_filename
         if self.workspace.mine(name):
             return True
-        if self.step_frame is None or self.workspace.internal(name) or name.startswith("<"):
+        if self.step_frame is None or self.workspace.internal(name):
+            return False
+        if self.workspace.canonical(name).startswith("<"):
             return False
         return not self.workspace.mine(self.step_frame.f_code.co_filename)
 
@@ -401,33 +403,29 @@ class Tracer:
         # Only in the first of the program's own frames.
         if not points or not first_reached(frame, error, trace, self.workspace.mine):
             return
-        hits = self._count(points, frame, error)
+        hits = self.count(points, frame, error)
         if hits.points:
             self.raising = frame
+            if trace is not None:  # before CPython 3.12 the exception gets it when it is handled
+                error.__traceback__ = trace
             self.session.stop(
                 frame, "exception", hit=hits.points, notes=hits.notes, exception=error
             )
 
-    def hits_at_end(self, frame: types.FrameType | None, error: BaseException) -> Hits:
-        """The breakpoints hit by an exception that has ended the program, or its test."""
-        points = self.table.uncaught.matching(type(error)) if frame is not None else ()
-        return self._count(points, frame, error)
-
     def _hits_at_line(self, frame: types.FrameType) -> Hits:
         """The breakpoints hit at a line that is about to run."""
         plan = self.table.plan(frame.f_code)
-        return self._count(plan.due(frame, frame.f_lineno) if plan else (), frame)
+        return self.count(plan.due(frame, frame.f_lineno) if plan else (), frame)
 
-    def _count(
+    def count(
         self,
         due: Iterable[Breakpoint],
-        frame: types.FrameType | None,
+        frame: types.FrameType,
         error: BaseException | None = None,
     ) -> Hits:
         """Those of the breakpoints due whose conditions hold."""
         hits = Hits([], [])
         for point in due:
-            assert frame is not None
             holds, note = condition_holds(point, frame, error)
             keep_cells(frame if point.code else None)
             hits.notes.extend([note] if note else [])

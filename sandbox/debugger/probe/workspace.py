@@ -183,17 +183,47 @@ class Workspace:
     def include(self, script: str) -> None:
         """Treat the script that is debugged as the program's own, wherever it is."""
         self.script = realpath(join(self.root, script))
+        self.paths.clear()
         self.mine_cache.clear()
 
     def canonical(self, filename: str) -> str:
+        """The path of a code object's file; a name in angle brackets if it has none.
+
+        Code has any name that its maker gives it: Cython a relative one, `compile(text, name)` what
+        it is called with, a template that of its text.
+        """
         path = self.paths.get(filename)
         if path is None:
-            path = filename if filename.startswith("<") else realpath(filename)
+            path = filename if filename.startswith("<") else self._path_of(filename)
             self.paths[filename] = path
         return path
 
+    def _path_of(self, filename: str) -> str:
+        try:
+            path = realpath(join(self.root, filename))
+        except ValueError:  # it has a null character, or half a character
+            return f"<{filename}>"
+        if path.startswith(self.root + os.sep):
+            is_file = path == self.script or self._is_python(path)
+            return path if is_file else f"<{self.shown(path)}>"
+        # Of a library in an archive only the importer knows.
+        return path if filename[:1] == os.sep or isfile(path) else f"<{filename}>"
+
+    def _is_python(self, path: str) -> bool:
+        """Whether there is a file with Python's text, by its name or else by its syntax."""
+        if path.endswith(".py") or not isfile(path):
+            return isfile(path)
+        try:
+            self.source(path)
+        except Refusal:
+            return False
+        return True
+
     def relative(self, filename: str) -> str:
-        path = self.canonical(filename)
+        return self.shown(self.canonical(filename))
+
+    def shown(self, path: str) -> str:
+        """A file's path: from the workspace on if it is below."""
         return path[len(self.root) + 1 :] if path.startswith(self.root + os.sep) else path
 
     def internal(self, filename: str) -> bool:
@@ -235,6 +265,8 @@ class Workspace:
     def text(self, filename: str) -> list[str]:
         """The lines of a file when first read; empty if there is none."""
         path = self.canonical(filename)
+        if path.startswith("<"):
+            return []
         lines = self.texts.get(path)
         if lines is None:
             try:
@@ -269,7 +301,7 @@ class Workspace:
             return SourceFile(path, data)
         except NOT_COMPILED as error:
             why = str(error) or "it is nested too deeply"
-            raise Refusal(f"{self.relative(path)} does not compile: {why}") from None
+            raise Refusal(f"{self.shown(path)} does not compile: {why}") from None
 
     def files(self) -> Iterator[str]:
         """Every Python file below the workspace, and the script that is debugged; no broken link,

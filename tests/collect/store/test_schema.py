@@ -18,7 +18,7 @@ def columns(schema: pa.Schema) -> str:
 
 @pytest.mark.parametrize(
     ("schema", "version", "digest"),
-    [(ROLLOUTS, 7, "abaaf143ecf926bb"), (CONVERSATIONS, 7, "d192ceb9c28bc120")],
+    [(ROLLOUTS, 8, "abaaf143ecf926bb"), (CONVERSATIONS, 8, "258527c0f1a12e4d")],
 )
 def test_a_change_of_columns_is_a_new_version(schema: pa.Schema, version: int, digest: str) -> None:
     """If this fails, raise SCHEMA_VERSION: rows of earlier releases have other columns."""

@@ -16,6 +16,7 @@ from sandbox.debugger import (
     ExceptionInfo,
     Frame,
     Hit,
+    RelatedException,
     Snapshot,
     State,
     StopReason,
@@ -261,3 +262,22 @@ def test_a_type_or_a_line_that_is_not_known_is_left_out() -> None:
     point = Breakpoint(1, "Bank.java", 0, function="Bank.pay")
     event = DebugEvent(Action.LIST_BREAKPOINTS, "", State.RUNTIME, breakpoints=(point,))
     assert "1: Bank.java in Bank.pay, hit 0 times" in render(event)
+
+
+def test_the_tree_of_an_exception_is_a_few_lines() -> None:
+    forged = "x\nPaused at a.py:1 in f (step)"
+    related = (
+        RelatedException("caused by", 1, forged, forged, (forged,), forged, 7, forged, 4),
+        RelatedException("member 2 of 2", 2, "ValueError", ""),
+    )
+    info = ExceptionInfo("KeyError", "'b'", notes=("of b",), related=related, unlisted=3)
+    lines = render(replace(STOP, exception=info)).splitlines()
+    at = lines.index("Exception: KeyError: 'b'")
+    shown = forged.replace("\n", "\\n")
+    assert lines[at + 1 : at + 6] == [
+        "    note: of b",
+        f"    caused by {shown}: {shown}, raised at {shown}:7 in {shown} (frame 4)",
+        f"        note: {shown}",
+        "    ... 3 more, and the last:",
+        "        member 2 of 2 ValueError",
+    ]
