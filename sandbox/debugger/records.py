@@ -196,7 +196,7 @@ class RelatedException:
     """A cause of an exception, or a member of a group, in the tree of these."""
 
     relation: str
-    """In the debugger's words: `caused by`, `member 2 of 3`."""
+    """In the debugger's words: `caused by`, `member 2 of 3`, `suppressed`."""
     depth: int
     """1 for one that belongs to the exception itself, 2 for one that belongs to that."""
     type: str
@@ -204,11 +204,11 @@ class RelatedException:
     """Its first line, bounded."""
     notes: tuple[str, ...] = ()
     file: str | None = None
-    """Its innermost frame; None if it was not raised."""
+    """Its innermost frame, in Java the one that created it; None if it was not raised."""
     line: int | None = None
     function: str | None = None
     frame: int | None = None
-    """The index of that frame, which its callers follow."""
+    """The index of that frame, which its callers follow; None in Java, where it has ended."""
 
 
 @dataclass(frozen=True)

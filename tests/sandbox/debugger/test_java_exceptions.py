@@ -111,6 +111,7 @@ TESTS = """
         }
     }
 """
+SEE_THEM = "to see the frames and variables of a cause, set an exception breakpoint on its class "
 ANY = BreakpointRequest(exception="NumberFormatException", uncaught=True)
 
 
@@ -128,9 +129,12 @@ def run(bench: JavaBench, test: str, *breakpoints: BreakpointRequest) -> DebugEv
 
 
 def behind(event: DebugEvent) -> list[str]:
-    """What an answer tells of the exceptions behind the one that was raised."""
-    notes = [note for note in event.notes if note.startswith("behind this exception:")]
-    return notes[0].splitlines()[1:-1] if notes else []
+    """The lines that tell of the exceptions behind the one that was raised."""
+    lines = render(event).splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("Exception: ")) + 1
+    assert event.exception is not None
+    related = event.exception.related
+    return lines[first : first + len(related) + (event.exception.unlisted > 0)]
 
 
 def created(bench: JavaBench, mark: str, function: str) -> str:
@@ -182,13 +186,13 @@ def test_the_causes_of_an_exception_are_told_with_their_places(tests: JavaBench)
     assert event.line == tests.line("outer", FILE)
     message = 'java.lang.NumberFormatException: For input string: "six"'
     assert behind(event) == [
-        f"  caused by FailsTest$Coded: code 3, {created(tests, 'coded', 'load')}",
-        f"    caused by {message}, {created(tests, 'parse', 'parse')}",
+        f"    caused by FailsTest$Coded: code 3, {created(tests, 'coded', 'load')}",
+        f"        caused by {message}, {created(tests, 'parse', 'parse')}",
     ]
     assert tests.text_of("((Coded) __exception__.getCause()).code") == "3"
     cause = tests.debugger.fields("__exception__.getCause().getCause()")
     assert cause.values[0].text == r'"For input string: \"six\""'
-    # As the note says.
+    assert f"{SEE_THEM}and restart" in event.notes
     event = run(tests, "chain", BreakpointRequest(exception="java.lang.NumberFormatException"))
     assert (event.state, event.function) == (State.RUNTIME_ERROR, "FailsTest.parse")
     assert tests.text_of("text") == '"six"'
@@ -197,11 +201,13 @@ def test_the_causes_of_an_exception_are_told_with_their_places(tests: JavaBench)
 
 @pytest.mark.slow
 def test_what_an_exception_suppressed_and_where_it_was_first_is_told(tests: JavaBench) -> None:
-    lines = behind(run(tests, "suppressed"))
-    assert lines[0] == f"  it was raised before, {created(tests, 'coded', 'load')}"
-    assert lines[1].startswith("  caused by java.lang.NumberFormatException: ")
+    event = run(tests, "suppressed")
+    place = created(tests, "coded", "load")
+    assert f"this exception was raised before; it was {place}" in event.notes
+    lines = behind(event)
+    assert lines[0].startswith("    caused by java.lang.NumberFormatException: ")
     closing = created(tests, "close", "Closing.close")
-    assert lines[2:] == [f"  suppressed java.io.IOException: can't be closed, {closing}"]
+    assert lines[1:] == [f"    suppressed java.io.IOException: can't be closed, {closing}"]
     event = run(tests, "completed")
     assert event.line == tests.line("get", FILE)
     assert [line.split(":")[0].strip() for line in behind(event)] == [
@@ -214,9 +220,10 @@ def test_what_an_exception_suppressed_and_where_it_was_first_is_told(tests: Java
 def test_causes_are_bounded_and_look_like_no_other_line(tests: JavaBench) -> None:
     event = run(tests, "circle")
     lines = behind(event)
-    assert len(lines) == 9
-    assert lines[0].startswith(r"  caused by java.lang.Exception: first\nNote: not ours, created")
-    assert lines[-1] == "  ... and more"
+    assert event.exception is not None
+    assert (len(event.exception.related), event.exception.unlisted) == (8, 53)
+    assert lines[0].startswith("    caused by java.lang.Exception: first, created at")
+    assert lines[-2] == "    ... 53 more, and the last:"
     assert not any(line.startswith("Note: not ours") for line in render(event).splitlines())
     assert behind(run(tests, "plain")) == []
 

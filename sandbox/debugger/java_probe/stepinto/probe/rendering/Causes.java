@@ -8,15 +8,18 @@ import stepinto.probe.program.Variables;
 import stepinto.probe.program.Variables.Named;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.threads.Invoker.InvocationFailed;
+import stepinto.probe.wire.Fields;
 
 /**
  * What lies behind an exception: its causes, what it suppressed, and where each was created, by its
  * own stack trace. Bounded, since the program makes them.
  */
 public final class Causes {
-    private static final String HINT =
-            "to see the frames and variables of one, set an exception breakpoint on it and restart";
-    private static final int MOST = 8;
+    public static final String HINT =
+            "to see the frames and variables of a cause, set an exception breakpoint on its class and"
+                    + " restart";
+    private static final int SHOWN = 8;
+    private static final int MOST = 100;
     private static final int MESSAGE_CHARS = 200;
     private static final int MOST_ELEMENTS = 200;
     private static final long MILLIS = 500;
@@ -48,55 +51,79 @@ public final class Causes {
         raised.putIfAbsent(exception.uniqueID(), place);
     }
 
-    /**
-     * The exceptions behind one that was raised at a place, as a note; null if there are none. An
-     * exception that was raised before, elsewhere than at the place that is shown, is one of them.
-     */
-    public String note(ObjectReference exception, Location raisedAt, Location shown) {
-        List<String> lines = new ArrayList<>();
+    /** Where an exception was created that is raised once more, elsewhere; null for others. */
+    public String before(ObjectReference exception, Location raisedAt, Location shown) {
         Location first = raised.get(exception.uniqueID());
-        if (first != null && !first.equals(raisedAt)) {
-            String origin = origin(exception);
-            if (!origin.isEmpty() && !origin.equals(shown == null ? "" : origin(shown))) {
-                lines.add("  it was raised before" + origin);
+        if (first == null || first.equals(raisedAt)) {
+            return null;
+        }
+        Fields origin = new Fields();
+        putOrigin(exception, origin);
+        boolean here = shown != null && Integer.valueOf(shown.lineNumber()).equals(origin.get("line"))
+                && Program.function(shown).equals(origin.get("function"));
+        return here || origin.isEmpty() ? null
+                : "this exception was raised before; it was created at " + origin.get("file") + ":"
+                        + origin.get("line") + " in " + origin.get("function");
+    }
+
+    /** The exceptions behind one, into its fields: the first ones and the last. */
+    public void putBehind(ObjectReference exception, Fields fields) {
+        List<Related> all = new ArrayList<>();
+        addBehind(exception, 1, new HashSet<>(Collections.singleton(exception)), all);
+        int unlisted = Math.max(all.size() - SHOWN, 0);
+        List<Object> shown = new ArrayList<>();
+        for (int index = 0; index < all.size(); index++) {
+            if (index < SHOWN - 1 || index == all.size() - 1) {
+                shown.add(all.get(index).described());
             }
         }
-        Set<ObjectReference> seen = new HashSet<>(Collections.singleton(exception));
-        addBehind(exception, "  ", seen, lines);
-        return lines.isEmpty() ? null
-                : "behind this exception:\n" + String.join("\n", lines) + "\n" + HINT;
+        if (!shown.isEmpty()) {
+            fields.with("related", shown).with("unlisted", unlisted);
+        }
     }
 
     private void addBehind(
-            ObjectReference exception, String indent, Set<ObjectReference> seen, List<String> lines) {
-        add("caused by ", cause(exception), indent, seen, lines);
+            ObjectReference exception, int depth, Set<ObjectReference> seen, List<Related> all) {
+        add("caused by", cause(exception), depth, seen, all);
         Value list = Variables.field(exception, "suppressedExceptions");
         for (Named each : values.page(list, 0).values) {
-            add("suppressed ", each.value, indent, seen, lines);
+            add("suppressed", each.value, depth, seen, all);
         }
     }
 
     private void add(
-            String role, Value value, String indent, Set<ObjectReference> seen, List<String> lines) {
-        boolean another = value instanceof ObjectReference && lines.size() <= MOST;
-        if (!another || !seen.add((ObjectReference) value)) {
-            return;
+            String relation, Value value, int depth, Set<ObjectReference> seen, List<Related> all) {
+        boolean another = value instanceof ObjectReference && all.size() < MOST;
+        if (another && seen.add((ObjectReference) value)) {
+            all.add(new Related(relation, depth, (ObjectReference) value));
+            addBehind((ObjectReference) value, depth + 1, seen, all);
         }
-        if (lines.size() == MOST) {
-            lines.add(indent + "... and more");
-            return;
-        }
-        ObjectReference exception = (ObjectReference) value;
-        lines.add(indent + role + described(exception) + origin(exception));
-        addBehind(exception, indent + "  ", seen, lines);
     }
 
-    private String described(ObjectReference exception) {
-        String message = values.message(exception);
-        String type = exception.referenceType().name();
-        String text = message == null ? type : type + ": " + message;
-        boolean cut = text.length() > MESSAGE_CHARS;
-        return (cut ? text.substring(0, MESSAGE_CHARS) + "..." : text).replace("\n", "\\n");
+    /** One of the exceptions behind another. */
+    private final class Related {
+        private final String relation;
+        private final int depth;
+        private final ObjectReference exception;
+
+        Related(String relation, int depth, ObjectReference exception) {
+            this.relation = relation;
+            this.depth = depth;
+            this.exception = exception;
+        }
+
+        Fields described() {
+            String message = values.message(exception);
+            String line = message == null ? "" : message.split("\n", 2)[0];
+            boolean cut = line.length() > MESSAGE_CHARS;
+            Fields fields = new Fields()
+                    .with("relation", relation)
+                    .with("depth", depth)
+                    .with("type", exception.referenceType().name())
+                    .with("message", cut ? line.substring(0, MESSAGE_CHARS) + "..." : line);
+            putOrigin(exception, fields);
+            return fields;
+        }
     }
 
     /** What {@code getCause} says: its own field, unless a class has another. */
@@ -109,35 +136,30 @@ public final class Causes {
         return ask(exception, null, method);
     }
 
-    /** {@code , created at FILE:LINE in FUNCTION}: the innermost place of the program's own. */
-    private String origin(ObjectReference exception) {
+    /** Puts the innermost place of the program's own on an exception's stack trace, if any. */
+    private void putOrigin(ObjectReference exception, Fields fields) {
         ClassType throwable = (ClassType) machine.classesByName(THROWABLE).get(0);
         Method asked = throwable.concreteMethodByName(
                 "getStackTrace", "()[Ljava/lang/StackTraceElement;");
         Value trace = ask(exception, throwable, asked);
-        if (trace instanceof ArrayReference) {
-            ArrayReference elements = (ArrayReference) trace;
-            int end = Math.min(elements.length(), MOST_ELEMENTS);
-            for (Value each : end == 0 ? new ArrayList<Value>() : elements.getValues(0, end)) {
-                String type = text(each, "declaringClass");
-                Value line = Variables.field(each, "lineNumber");
-                int number = line == null ? 0 : ((IntegerValue) line).value();
-                if (number > 0 && program.owns(type)) {
-                    String file = program.path(type, text(each, "fileName"));
-                    String method = Program.name(text(each, "methodName"));
-                    return origin(file, number, TypeNames.simple(type) + "." + method);
-                }
+        int length = trace instanceof ArrayReference ? ((ArrayReference) trace).length() : 0;
+        if (length == 0) {
+            return;
+        }
+        int end = Math.min(length, MOST_ELEMENTS);
+        for (Value each : ((ArrayReference) trace).getValues(0, end)) {
+            String type = text(each, "declaringClass");
+            Value line = Variables.field(each, "lineNumber");
+            int number = line == null ? 0 : ((IntegerValue) line).value();
+            if (number > 0 && program.owns(type)) {
+                String file = program.path(type, text(each, "fileName"));
+                String method = Program.name(text(each, "methodName"));
+                fields.with("file", program.sources.relative(file))
+                        .with("line", number)
+                        .with("function", TypeNames.simple(type) + "." + method);
+                return;
             }
         }
-        return "";
-    }
-
-    private String origin(Location place) {
-        return origin(program.path(place), place.lineNumber(), Program.function(place));
-    }
-
-    private String origin(String file, int line, String function) {
-        return ", created at " + program.sources.relative(file) + ":" + line + " in " + function;
     }
 
     private static String text(Value element, String field) {
