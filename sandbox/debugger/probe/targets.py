@@ -24,8 +24,6 @@ REPORTED = ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableExceptionW
 """With `filterwarnings = error`, what pytest makes of an exception that nothing handles; from
 version 8.4 on with that as its cause."""
 MADE_A_FAILURE = "nothing in the program handles it, so pytest lets the test fail ({})"
-    "nothing in the program handles it, of which pytest makes a failure of the test ({})"
-)
 
 
 class Target:
