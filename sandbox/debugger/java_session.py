@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from sandbox.base import Command, Sandbox, open_sandbox
+from sandbox.base import SOURCE_LIMIT, Command, Sandbox, open_sandbox
 from sandbox.debugger.channel import Channel, Json, LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.environment import cache_folder
@@ -30,6 +30,11 @@ from sandbox.shell import FOLDER, write_bytes
 SOURCES = Path(__file__).parent / "java_probe"
 MAIN_CLASS = "stepinto.probe.Main"
 RUNNER_CLASS = "stepinto.runner.TestRunner"
+NO_TIME_LIMITS = "-Djunit.jupiter.execution.timeout.mode=disabled"
+"""Switches JUnit's `@Timeout` off: its clock runs while the program is paused."""
+LIMITS_OFF = (
+    "JUnit's @Timeout is switched off in this session: a test that fails by it alone passes here"
+)
 PROBE_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -134,14 +139,21 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
 
 
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
-    """The probe's target: a test under the test runner, or a main class."""
+    """The probe's target: a test under the test runner, or a main class. Raises NoSuchTest."""
     fork = needs_fork(project, found)
+    if fork and found.invocation:
+        raise NoSuchTest(
+            f"{found.selector}[{found.invocation}]: only the build tool can run this test here, and"
+            f" it runs all invocations; name {found.selector}"
+        )
     if fork:
         command = fork_command(sandbox, jdk, project.module, found)
     else:
         main = [found.class_name, *found.arguments]
-        program = [RUNNER_CLASS, found.selector] if found.test else main
+        invocation = f"[{found.invocation}]" if found.invocation else ""
+        program = [RUNNER_CLASS, found.selector + invocation] if found.test else main
         command = java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
+        command.insert(1, NO_TIME_LIMITS)
     folder = posixpath.join(sandbox.workspace, project.module.root) if fork else project.folder
     return {
         "kind": "attach" if fork else "java",
@@ -157,7 +169,14 @@ def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject
             "methods": list(found.methods),
         },
         "test": found.test,
+        "notes": [LIMITS_OFF] if not fork and _has_time_limit(sandbox, found) else [],
     }
+
+
+def _has_time_limit(sandbox: Sandbox, found: Found) -> bool:
+    """Whether the test's own source has a time limit that is switched off."""
+    source = sandbox.read_file(found.file, SOURCE_LIMIT)
+    return found.test and b"@Timeout" in source and b"org.junit.jupiter" in source
 
 
 LEVEL = "8"

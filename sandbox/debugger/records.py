@@ -197,7 +197,7 @@ class RelatedException:
     """A cause of an exception, or a member of a group, in the tree of these."""
 
     relation: str
-    """In the debugger's words: `caused by`, `member 2 of 3`."""
+    """In the debugger's words: `caused by`, `member 2 of 3`, `suppressed`."""
     depth: int
     """1 for one that belongs to the exception itself, 2 for one that belongs to that."""
     type: str
@@ -205,11 +205,11 @@ class RelatedException:
     """Its first line, bounded."""
     notes: tuple[str, ...] = ()
     file: str | None = None
-    """Its innermost frame; None if it was not raised."""
+    """Its innermost frame, in Java the one that created it; None if it was not raised."""
     line: int | None = None
     function: str | None = None
     frame: int | None = None
-    """The index of that frame, which its callers follow."""
+    """The index of that frame, which its callers follow; None in Java, where it has ended."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class BreakpointRequest:
     line: int | None = None
     function: str | None = None
     condition: str | None = None
-    """An expression of the program's language. In Python the condition of an exception breakpoint
+    """An expression of the program's language. The condition of an exception breakpoint
     sees the exception as `__exception__`."""
     temporary: bool = False
     exception: str | None = None
@@ -253,7 +253,8 @@ class Launch:
     test: str
     """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), a script with
     arguments, or the command that runs one of these. Java: a test (`pkg.Class#method` or
-    `pkg.Class`), or a main class with arguments."""
+    `pkg.Class`; `pkg.Class#method[3]` for one of its invocations), or a main class with
+    arguments."""
     breakpoints: tuple[BreakpointRequest, ...] = ()
     stop_at_entry: bool = True
     """Stop at the first line of the test function, or of the script."""

@@ -203,8 +203,10 @@ def _related(exception: ExceptionInfo) -> Iterable[str]:
         if exception.unlisted and number == len(exception.related):
             yield f"{INDENT}... {exception.unlisted} more, and the last:"
         message = f": {each.message}" if each.message else ""
-        place = f"{each.file}:{each.line} in {each.function} (frame {each.frame})"
-        raised = f", raised at {place}" if each.file else ""
+        place = f"{each.file}:{each.line} in {each.function}"
+        raised = f", raised at {place} (frame {each.frame})" if each.file else ""
+        if each.file and each.frame is None:  # Java knows where it was created, and keeps no frame
+            raised = f", created at {place}"
         yield indent + one_line(f"{each.relation} {each.type}{message}{raised}")
         yield from (f"{indent}{INDENT}note: {one_line(note)}" for note in each.notes)
 

@@ -201,6 +201,8 @@ ACCEPTED = (
 )
 MAX_CHARACTERS = 4_000
 NAME = re.compile(r"[\w.$/*-]+")
+INVOCATION = re.compile(r"[\w.$/#:-]++\s*+(?:\([^()]*+\)\s*+)?\[([^\[\]\n]{1,200}+)\]$")
+"""A test with its invocation."""
 
 
 @dataclass(frozen=True)
@@ -217,12 +219,16 @@ class Named:
     """Whether it can only be a main class."""
     module: str | None = None
     """A build tool's module: its folder, or its path with colons as slashes."""
+    invocation: str | None = None
+    """What is in the brackets behind a test that runs several times: `3` of `CartTest#adds[3]`."""
 
 
 def parse_name(text: str) -> Named:
     """Parse a launch's `test`. Raises NoSuchTest if it names nothing."""
     if len(text) > MAX_CHARACTERS:
         raise NoSuchTest(f"a test of {len(text)} characters names no test: {ACCEPTED}")
+    if (invocation := INVOCATION.match(text.strip())) is not None:
+        return _split_method(invocation[0])
     # Keeps a test's parameter list in one word.
     joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
     words = split_words(joined)
@@ -246,15 +252,17 @@ def parse_name(text: str) -> Named:
 
 
 def _split_method(text: str) -> Named:
-    """Parse `Class#method` or `Class::method`, with an optional parameter list, index or line."""
+    """Parse `Class#method` or `Class::method`, with an optional parameter list, invocation or
+    line."""
     plain = text.strip()
+    invocation = INVOCATION.match(plain)
     if plain.endswith((")", "]")):
-        plain = re.split(r"[(\[]", plain, maxsplit=1)[0]
+        plain = re.split(r"[(\[]", plain, maxsplit=1)[0].rstrip()
     plain = re.sub(r"(?<=\.java):\d+$", "", plain)
     name, _, method = plain.replace("::", "#").partition("#")
     if not NAME.fullmatch(name) or (method and not re.fullmatch(r"[\w$*]+", method)):
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
-    return Named(name, method or None)
+    return Named(name, method or None, invocation=invocation[1].strip() if invocation else None)
 
 
 def _build_command(words: list[str], maven: bool) -> Named:
@@ -306,6 +314,8 @@ class Found:
     test: bool
     arguments: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
+    invocation: str | None = None
+    """The one invocation to debug of a test that runs several times; scoring runs all."""
 
     @property
     def selector(self) -> str:
@@ -399,6 +409,11 @@ class Lookup(Sources):
 
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
         shown = f"{chosen.name} ({file})"
+        if named.invocation is not None and method is None:
+            raise NoSuchTest(
+                f"{shown}: an invocation is one of a test method, as in "
+                f"{chosen.simple_name}#total[{named.invocation}]"
+            )
         imports = self.outline(file).imports
         entry = any(each.entry for each in chosen.methods)
         main = Found(file, chosen.name, None, ("main",), False, (), imports)
@@ -440,7 +455,9 @@ class Lookup(Sources):
             close = same or [by_name[each] for each in alike] or [*tests, *nested][:NEAREST]
             nearest = f"its nearest tests: {', '.join(close)}" if close else "it holds no tests"
             raise NoSuchTest(f"{shown} has no method {method}; {nearest}")
-        return Found(file, chosen.name, method, (method,), True, (), imports)
+        return Found(
+            file, chosen.name, method, (method,), True, (), imports, invocation=named.invocation
+        )
 
     def _nested_tests(self, file: str, outer: JavaClass) -> list[str]:
         """The tests of the classes nested in one, as `demo.Outer$Inner#test`."""

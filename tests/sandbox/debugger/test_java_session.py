@@ -276,7 +276,7 @@ def test_a_step_from_an_exception_ends_in_the_finally_block_on_its_way(tests: Ja
         states.append((event.state, event.function))
         assert event.state is not State.DONE, states
     assert (State.RUNTIME, "Calculator.parse") in states
-    assert event.notes == ()
+    assert len(event.notes) == 1, "where it was raised before"
 
 
 @pytest.mark.slow
@@ -555,8 +555,13 @@ def test_a_frozen_process_is_killed_in_the_end(programs: JavaBench) -> None:
 
 def test_an_exception_that_ends_a_thread(programs: JavaBench) -> None:
     event = launch(programs, "dies")
-    assert (event.state, event.thread) == (State.POST_MORTEM, "dying")
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+    assert 'Exception in thread "dying"' in event.output
+    raised = BreakpointRequest(exception="IllegalStateException", uncaught=True)
+    event = programs.start(raised, test="Program dies")
+    assert (event.state, event.thread) == (State.RUNTIME_ERROR, "dying")
     assert event.line == programs.line("dies")
+    assert programs.debugger.control(Action.CONTINUE).exit_code == 0
 
 
 def test_a_flood_of_output_is_bounded_and_in_order(programs: JavaBench) -> None:

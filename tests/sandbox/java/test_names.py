@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sandbox.errors import NoSuchTest
@@ -17,7 +19,11 @@ CALC = Named("demo.CalcTest", "testTotal")
         ("demo.CalcTest::testTotal", CALC),
         ("demo.CalcTest#testTotal()", CALC),
         ("demo.CalcTest#testTotal(int, java.lang.String)", CALC),
-        ("demo.CalcTest#testTotal[2]", CALC),
+        ("demo.CalcTest#testTotal[2]", replace(CALC, invocation="2")),
+        ("demo.CalcTest#testTotal(int, long)[2: a name]", replace(CALC, invocation="2: a name")),
+        ("CalcTest.java::total [2]", Named("CalcTest.java", "total", invocation="2")),
+        ("mvn test '-Dtest=CalcTest#total[2]'", Named("CalcTest", "total", invocation="2")),
+        ("gradle test --tests CalcTest.total[2]", Named("CalcTest.total", invocation="2")),
         ("demo.Outer$Inner#m", Named("demo.Outer$Inner", "m")),
         ("demo.CalcTest.testTotal", Named("demo.CalcTest.testTotal")),
         ("src/test/java/demo/CalcTest.java", Named("src/test/java/demo/CalcTest.java")),

@@ -8,6 +8,7 @@ import stepinto.probe.program.*;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Variables.Named;
+import stepinto.probe.rendering.Causes;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.rendering.ValueText.Rendered;
 import stepinto.probe.stops.BreakpointTable.Breakpoint;
@@ -142,9 +143,19 @@ final class Actions {
         }
         if (stop.exception != null) {
             String message = values.message(stop.exception);
-            fields.with("exception", new Fields()
+            Fields exception = new Fields()
                     .with("type", stop.exception.referenceType().name())
-                    .with("message", message == null ? "" : message));
+                    .with("message", message == null ? "" : message);
+            debugging.causes.putBehind(stop.exception, exception);
+            if (exception.containsKey("related")) {
+                debugging.notes.add(Causes.HINT);
+            }
+            Location shown = stack.isEmpty() ? null : stack.places.get(0);
+            String before = debugging.causes.before(stop.exception, stop.raisedAt, shown);
+            if (before != null) {
+                debugging.notes.add(before);
+            }
+            fields.with("exception", exception);
         }
         if (stop.left != null) {
             Named returned = new Named(stop.left, null, stop.returned);

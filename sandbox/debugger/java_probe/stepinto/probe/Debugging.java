@@ -10,6 +10,7 @@ import stepinto.probe.program.ClassFiles;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Sources;
 import stepinto.probe.program.Target;
+import stepinto.probe.rendering.Causes;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.stops.*;
 import stepinto.probe.threads.Diagnosis;
@@ -28,6 +29,7 @@ final class Debugging {
     final Stepper stepper;
     final Invoker invoker;
     final ValueText values;
+    final Causes causes;
     final Evaluator evaluator;
     final Diagnosis diagnosis;
     /** To be shown with the next answer. */
@@ -54,6 +56,7 @@ final class Debugging {
         stepper = new Stepper(program, requests);
         invoker = new Invoker(machine, requests);
         values = new ValueText(limits, invoker);
+        causes = new Causes(machine, program, invoker, values);
         evaluator = new Evaluator(machine, values, invoker, program);
         diagnosis = new Diagnosis(machine, program);
         requests.enable(requests.manager().createVMDeathRequest());

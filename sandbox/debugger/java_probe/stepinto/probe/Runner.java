@@ -272,6 +272,8 @@ final class Runner {
         private Stop raised() {
             ExceptionEvent event = exceptions.get(0);
             Escape escape = new Escape(event, debugging.program, debugging.handlers);
+            debugging.evaluator.atException(event.exception());
+            debugging.causes.onRaised(event.exception(), event.location());
             List<Breakpoint> hit = hits(wanted(escape));
             boolean main = thread.equals(debugging.mainThread);
             boolean ending = debugging.test.isEnding(escape, main);
@@ -285,8 +287,12 @@ final class Runner {
                 debugging.test.onCaught(escape, debugging.notes);
                 return null;
             }
+            if (!ending && hit.stream().anyMatch(point -> point.uncaught)) {
+                debugging.notes.add(escape.fate());
+            }
             Stop stop = new Stop("exception", thread);
             stop.exception = event.exception();
+            stop.raisedAt = event.location();
             stop.ending = ending;
             stop.landing = escape.passedOn;
             stop.hit.addAll(hit);
@@ -317,6 +323,8 @@ final class Runner {
         final ThreadReference thread;
         /** Null if none was raised. */
         ObjectReference exception;
+        /** Where it was raised this time. */
+        Location raisedAt;
         /** Whether the exception has ended the test or the program. */
         boolean ending;
         /** Whether it runs a finally block of the program's own before it ends anything. */

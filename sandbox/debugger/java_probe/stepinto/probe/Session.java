@@ -11,6 +11,7 @@ import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import stepinto.probe.launch.Debuggee;
 import stepinto.probe.launch.Processes;
 import stepinto.probe.program.ClassFiles;
@@ -27,6 +28,7 @@ import stepinto.probe.wire.*;
 final class Session {
     private static final String NO_SUCH_TEST = "no_such_test";
     private static final int NO_SUCH_TEST_CODE = 2;
+    private static final double LONG_PAUSE = 0.5;
     private final Wire wire;
     private volatile Debuggee debuggee;
     private volatile Debugging debugging;
@@ -39,6 +41,9 @@ final class Session {
     private final List<String> notWatched = new ArrayList<>();
     private String state = "start";
     private boolean stopped;
+    /** When the last stop was, and for how long the program has stood still, in nanoseconds. */
+    private long stoppedAt;
+    private long paused;
 
     Session(Wire wire) {
         this.wire = wire;
@@ -117,6 +122,7 @@ final class Session {
         VirtualMachine machine = debuggee.connect(request);
         boolean atEntry = arguments.flag("stop_at_entry");
         debugging = new Debugging(machine, debuggee, target, limits, atEntry);
+        debugging.notes.addAll(target.notes);
         runner = new Runner(machine, debugging);
         actions = new Actions(debugging, limits);
         EventSet first = debugging.requests.take(request.millisLeft());
@@ -164,6 +170,7 @@ final class Session {
         if (!state.startsWith("runtime")) {
             throw new Refusal("not_allowed", "the test has ended");
         }
+        paused += System.nanoTime() - stoppedAt;
         boolean step = !request.action.equals("continue");
         if (toCome != null && !(step && toCome.landing)) {
             return describe(toCome, true);
@@ -197,6 +204,7 @@ final class Session {
 
     private Fields describe(Runner.Stop stop, boolean ending) {
         stopped = true;
+        stoppedAt = System.nanoTime();
         actions.stack = new Stack(stop.thread, debugging.program);
         boolean raised = stop.exception != null;
         state = ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
@@ -226,6 +234,12 @@ final class Session {
             String said = debuggee.output.take();
             return error(NO_SUCH_TEST, said.isEmpty() ? "there is no such test" : said);
         }
+        if (test && code != null && code != 0 && paused / 1e9 >= LONG_PAUSE) {
+            debugging.notes.add(String.format(Locale.ROOT,
+                    "the program was paused for %.1f s in this run: a time limit in it may have"
+                            + " passed because of that, and not in a run without stops",
+                    paused / 1e9));
+        }
         Fields stop = new Fields().with("reason", "exited").with("exit_code", code);
         Fields answer = new Fields().with("stop", stop);
         String signal = code == null || inOrder ? null : Processes.signalName(code);
@@ -244,7 +258,7 @@ final class Session {
         answer.put("not_watched", notWatched);
         if (debugging != null) {
             if (state.equals("done") || state.equals("post_mortem")) {
-                debugging.table.addNeverHeld(debugging.notes);
+                debugging.table.addNeverHit(debugging.notes);
             }
             Actions.addNotes(answer, debugging.notes);
             debugging.notes.clear();

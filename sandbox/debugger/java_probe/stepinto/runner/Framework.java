@@ -122,7 +122,9 @@ abstract class Framework {
                 main.invoke(null, (Object) new String[0]);
                 report.passed(name, null);
             } catch (InvocationTargetException error) {
-                error.getCause().printStackTrace();
+                if (report.isKept()) {
+                    error.getCause().printStackTrace();
+                }
                 report.failed(name, null, error.getCause());
             }
         }

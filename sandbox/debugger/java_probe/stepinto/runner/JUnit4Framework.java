@@ -19,7 +19,11 @@ final class JUnit4Framework extends Framework {
     void run(Selection selection, Report report) {
         Request request = Request.aClass(selection.type);
         if (selection.method != null) {
-            request = request.filterWith(new ByMethod(selection.method));
+            Description all = request.getRunner().getDescription();
+            if (selection.invocation != null && !new ByMethod(selection).shouldRun(all)) {
+                return; // else it would be reported as a failure
+            }
+            request = request.filterWith(new ByMethod(selection));
         }
         JUnitCore core = new JUnitCore();
         core.addListener(new Listener(report));
@@ -35,15 +39,18 @@ final class JUnit4Framework extends Framework {
 
     private static final class ByMethod extends Filter {
         private final String method;
+        /** Null for all invocations. */
+        private final String invocation;
 
-        ByMethod(String method) {
-            this.method = method;
+        ByMethod(Selection selection) {
+            method = selection.method;
+            invocation = selection.invocation;
         }
 
         @Override
         public boolean shouldRun(Description description) {
             if (description.isTest()) {
-                return method.equals(methodName(description));
+                return method.equals(methodName(description)) && isInvocation(description);
             }
             for (Description child : description.getChildren()) {
                 if (shouldRun(child)) {
@@ -51,6 +58,13 @@ final class JUnit4Framework extends Framework {
                 }
             }
             return false;
+        }
+
+        /** Of {@code total[2]} or {@code total[2: a name]} what is asked for is 2, or all of it. */
+        private boolean isInvocation(Description description) {
+            String rest = description.getMethodName().substring(method.length());
+            return invocation == null || rest.equals("[" + invocation + "]")
+                    || rest.startsWith("[" + invocation + ":");
         }
 
         @Override

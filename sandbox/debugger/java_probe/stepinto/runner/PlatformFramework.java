@@ -9,9 +9,11 @@ import org.junit.platform.engine.TestSource;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.engine.support.descriptor.ClassSource;
 import org.junit.platform.engine.support.descriptor.MethodSource;
+import org.junit.platform.launcher.Launcher;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.TestPlan;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
@@ -27,11 +29,46 @@ final class PlatformFramework extends Framework {
     }
 
     @Override
-    void run(Selection selection, Report report) {
-        LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
-                .selectors(selectors(selection).toArray(new DiscoverySelector[0]))
+    void run(Selection selection, Report report) throws Selection.NoSuchTestException {
+        Launcher launcher = LauncherFactory.create();
+        List<DiscoverySelector> selectors = selectors(selection);
+        if (selection.invocation != null) {
+            selectors = invocations(selection, launcher.discover(request(selectors)));
+        }
+        launcher.execute(request(selectors), new Listener(selection, report));
+    }
+
+    private static LauncherDiscoveryRequest request(List<DiscoverySelector> selectors) {
+        return LauncherDiscoveryRequestBuilder.request()
+                .selectors(selectors.toArray(new DiscoverySelector[0]))
                 .build();
-        LauncherFactory.create().execute(request, new Listener(selection, report));
+    }
+
+    /** One invocation of a method that has several. */
+    private static List<DiscoverySelector> invocations(Selection selection, TestPlan plan)
+            throws Selection.NoSuchTestException {
+        List<DiscoverySelector> selectors = new ArrayList<DiscoverySelector>();
+        for (TestIdentifier root : plan.getRoots()) {
+            for (TestIdentifier test : plan.getDescendants(root)) {
+                String id = test.getUniqueId();
+                String kind = id.substring(id.lastIndexOf('[') + 1);
+                if (kind.startsWith("test-template:")) {
+                    String end = "/[test-template-invocation:#" + selection.number(1) + "]";
+                    selectors.add(DiscoverySelectors.selectUniqueId(id + end));
+                } else if (kind.startsWith("test-factory:")) {
+                    for (String each : new String[] {"test", "container"}) {
+                        String end = "/[dynamic-" + each + ":#" + selection.number(1) + "]";
+                        selectors.add(DiscoverySelectors.selectUniqueId(id + end));
+                    }
+                }
+            }
+        }
+        if (selectors.isEmpty()) {
+            throw new Selection.NoSuchTestException(
+                    selection.method + " is no test of several invocations; name it without ["
+                            + selection.invocation + "]");
+        }
+        return selectors;
     }
 
     private static List<DiscoverySelector> selectors(Selection selection) {

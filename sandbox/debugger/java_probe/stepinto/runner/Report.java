@@ -12,6 +12,7 @@ import stepinto.probe.wire.Fields;
  */
 final class Report {
     private static final int MAX_MESSAGE = 20000;
+    private static final int MAX_PRINTED_LINES = 25;
     private static final String EXITED = "the program ended itself during this test (System.exit)";
 
     private final Seal seal;
@@ -19,6 +20,7 @@ final class Report {
     /** The tests under way, and when each began, in nanoseconds. */
     private final Map<String, Long> running = new LinkedHashMap<String, Long>();
     private BiConsumer<String, Boolean> observer;
+    private boolean prints;
     private int failures;
     private int tests;
     private int lines;
@@ -62,7 +64,23 @@ final class Report {
     }
 
     void failed(String test, String invocation, Throwable error) {
+        if (prints && error != null) {
+            printed(test, trace(error).split("\n"));
+        }
         ended(test, invocation, "failed", error == null ? null : trace(error));
+    }
+
+    /** Print why each test fails, for a reader who sees no report. */
+    void print() {
+        prints = true;
+    }
+
+    private static void printed(String test, String[] trace) {
+        StringBuilder text = new StringBuilder(test).append(" failed: ");
+        for (int line = 0; line < Math.min(trace.length, MAX_PRINTED_LINES); line++) {
+            text.append(trace[line]).append('\n');
+        }
+        System.err.print(bounded(text.toString()));
     }
 
     /** Nothing more will come of a test as it was asked for, of none of its invocations. */

@@ -30,13 +30,22 @@ final class TestNgFramework extends Framework {
         Object chosen = type("org.testng.xml.XmlClass").getConstructor(Class.class)
                 .newInstance(selection.type);
         if (selection.method != null) {
-            Object include = type("org.testng.xml.XmlInclude").getConstructor(String.class)
-                    .newInstance(selection.method);
+            Object include = include(selection);
             call(chosen, "setIncludedMethods", java.util.List.class,
                     Collections.singletonList(include));
         }
         call(test, "setXmlClasses", java.util.List.class, Collections.singletonList(chosen));
         return suite;
+    }
+
+    private static Object include(Selection selection) throws Exception {
+        Class<?> type = type("org.testng.xml.XmlInclude");
+        if (selection.invocation == null) {
+            return type.getConstructor(String.class).newInstance(selection.method);
+        }
+        java.util.List<Integer> numbers = Collections.singletonList(selection.number(0));
+        return type.getConstructor(String.class, java.util.List.class, int.class)
+                .newInstance(selection.method, numbers, 0);
     }
 
     private static void addListener(Object runner, Object listener) throws Exception {

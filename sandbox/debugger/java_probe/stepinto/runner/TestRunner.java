@@ -44,6 +44,9 @@ public final class TestRunner {
                 names.add(arguments[i]);
             }
         }
+        if (!report.isKept() && observer == null) {
+            report.print();
+        }
         Canaries canaries = report.isKept() ? new Canaries(report, letters) : null;
         Surroundings surroundings = new Surroundings();
         if (observer != null) {
@@ -74,7 +77,9 @@ public final class TestRunner {
                 canaries.include(framework);
             }
             if (!framework.runs(selection, report)) {
-                throw new Selection.NoSuchTestException(name + " holds no test");
+                String none = selection.invocation == null
+                        ? " holds no test" : ": the test has no such invocation";
+                throw new Selection.NoSuchTestException(name + none);
             }
             report.finished(name);
             return report.failures() > 0 ? FAILED : PASSED;
@@ -83,7 +88,9 @@ public final class TestRunner {
             return NO_SUCH_TEST;
         } catch (Throwable error) {
             // A class that can't be loaded or a framework that is incomplete.
-            error.printStackTrace();
+            if (report.isKept()) {
+                error.printStackTrace();
+            }
             report.failed(name, null, error);
             return FAILED;
         }

@@ -1,5 +1,6 @@
 package stepinto.probe.evaluation;
 
+import com.sun.jdi.ObjectReference;
 import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
@@ -21,6 +22,8 @@ import stepinto.probe.threads.Invoker;
  */
 public final class Evaluator {
     private static final int REMEMBERED = 100;
+    /** The name of the exception that the program stopped at. */
+    private static final String RAISED = "__exception__";
 
     final Invoker invoker;
     final Types types;
@@ -29,6 +32,7 @@ public final class Evaluator {
     private final Snippets snippets;
     private final Map<String, List<Expression>> parsed = new HashMap<>();
     private Map<String, Scope.Declared> declared = new HashMap<>();
+    private ObjectReference raised;
 
     public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
         this.invoker = invoker;
@@ -38,8 +42,14 @@ public final class Evaluator {
         snippets = new Snippets(types, calls);
     }
 
+    /** The program stopped at an exception, which expressions see. */
+    public void atException(ObjectReference exception) {
+        raised = exception;
+    }
+
     /** The program runs on: variables that code declared are gone. */
     public void resumed() {
+        raised = null;
         declared = new HashMap<>();
         calls.release();
         types.forgetMissing();
@@ -72,7 +82,7 @@ public final class Evaluator {
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {
         // What a pattern declares is gone with the expression.
-        Scope scope = new Scope(at, this, new HashMap<>(declared));
+        Scope scope = scope(at, new HashMap<>(declared));
         List<Expression> steps = parsed.get(expression);
         if (steps != null) {
             return run(null, steps, scope);
@@ -88,6 +98,15 @@ public final class Evaluator {
             parsed.put(expression, code.steps);
         }
         return run(code, code.steps, scope);
+    }
+
+    private Scope scope(FrameAt at, Map<String, Scope.Declared> variables)
+            throws EvaluationFailed {
+        Scope scope = new Scope(at, this, variables);
+        if (raised != null) {
+            scope.declare(RAISED, TypeName.of(null), Operand.of(raised));
+        }
+        return scope;
     }
 
     /** The value of the last of some steps; of the code as a whole if they are null. */
@@ -118,7 +137,7 @@ public final class Evaluator {
      * program runs on.
      */
     public void runCode(String code, FrameAt at) throws EvaluationFailed {
-        Scope scope = new Scope(at, this, declared);
+        Scope scope = scope(at, declared);
         Code read = Code.statements(code);
         for (String name : read.declared().keySet()) {
             if (scope.local(name) != null) {

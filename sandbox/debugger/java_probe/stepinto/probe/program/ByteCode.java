@@ -12,6 +12,7 @@ public final class ByteCode {
     private static final int ARETURN = 176;
     private static final int IFEQ = 153;
     private static final int GOTO = 167;
+    private static final int GOTO_W = 200;
     private static final int TABLESWITCH = 170;
     private static final int LOOKUPSWITCH = 171;
     private static final int IFNULL = 198;
@@ -37,7 +38,11 @@ public final class ByteCode {
     private final byte[] code;
 
     public ByteCode(Method method) {
-        code = method.isNative() || method.isAbstract() ? new byte[0] : method.bytecodes();
+        this(method.isNative() || method.isAbstract() ? new byte[0] : method.bytecodes());
+    }
+
+    ByteCode(byte[] code) {
+        this.code = code;
         int at = 0;
         while (at < code.length) {
             int opcode = code[at] & 0xff;
@@ -53,6 +58,34 @@ public final class ByteCode {
             }
             at += size;
         }
+    }
+
+    /** Whether the instruction behind one may be the next. */
+    boolean goesOn(int at) {
+        int opcode = code[at] & 0xff;
+        boolean jumps = opcode >= GOTO && opcode <= RETURN || opcode == GOTO_W;
+        return !jumps && opcode != ATHROW;
+    }
+
+    /** Where an instruction may jump to. */
+    List<Integer> targets(int at) {
+        List<Integer> found = new ArrayList<>();
+        int opcode = code[at] & 0xff;
+        boolean near = opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
+        if (near) {
+            found.add(at + distance(at));
+        } else if (opcode == GOTO_W) {
+            found.add(at + number(at + 1));
+        } else if (opcode == TABLESWITCH || opcode == LOOKUPSWITCH) {
+            int aligned = (at + 4) & ~3;
+            found.add(at + number(aligned));
+            boolean table = opcode == TABLESWITCH;
+            // Of a pair only the second number is a target.
+            for (int next = aligned + 12; next < at + size(at); next += table ? 4 : 8) {
+                found.add(at + number(next));
+            }
+        }
+        return found;
     }
 
     private static byte[] sizes() {

@@ -7,7 +7,11 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeMap;
 
 /** What a class file says of its source: methods and line numbers (JVM specification, 4). */
 public final class ClassFile {
@@ -18,7 +22,9 @@ public final class ClassFile {
     /** Null if it was not recorded. */
     final String source;
     public final List<Code> methods = new ArrayList<>();
-    private final ConstantPool constants;
+    final ConstantPool constants;
+    /** The methods that the makers of lambdas are given, by the number of their entry. */
+    final List<Set<String>> bootstraps = new ArrayList<>();
     private final ByteBuffer in;
     private final boolean open;
 
@@ -30,6 +36,10 @@ public final class ClassFile {
         public final List<Integer> lines = new ArrayList<>();
         /** In the order in which the virtual machine tries them. */
         public final List<Handler> handlers = new ArrayList<>();
+        /** The index at which a stretch of code begins, and its line. */
+        final TreeMap<Integer, Integer> lineAt = new TreeMap<>();
+        private int start;
+        private int size;
 
         Code(String name, String descriptor) {
             this.name = name;
@@ -74,11 +84,32 @@ public final class ClassFile {
                     skip(6);
                     access();
                 }
+            } else if (attribute.equals("BootstrapMethods")) {
+                readBootstraps();
             } else {
                 skip(size);
             }
         }
         source = found;
+    }
+
+    private void readBootstraps() {
+        for (int left = count(); left > 0; left--) {
+            Set<String> methods = new HashSet<>();
+            skip(2);
+            for (int arguments = count(); arguments > 0; arguments--) {
+                int method = constants.methodOfHandle(count());
+                if (method > 0) {
+                    methods.add(constants.text(constants.first(constants.second(method))));
+                }
+            }
+            bootstraps.add(methods);
+        }
+    }
+
+    /** The instructions of one of its methods. */
+    byte[] bytes(Code code) {
+        return Arrays.copyOfRange(in.array(), code.start, code.start + code.size);
     }
 
     /** Null if the file can't be read or is no class file. */
@@ -132,7 +163,9 @@ public final class ClassFile {
 
     private void readCode(Code code) {
         skip(4);
-        skip(in.getInt());
+        code.size = in.getInt();
+        code.start = in.position();
+        skip(code.size);
         for (int left = count(); left > 0; left--) {
             int start = count();
             int end = count();
@@ -149,8 +182,9 @@ public final class ClassFile {
                 continue;
             }
             for (int pairs = count(); pairs > 0; pairs--) {
-                skip(2);
+                int index = count();
                 code.lines.add(count());
+                code.lineAt.put(index, code.lines.get(code.lines.size() - 1));
             }
         }
     }
@@ -164,6 +198,7 @@ public final class ClassFile {
         private static final int LONG = 5;
         private static final int DOUBLE = 6;
         private static final int METHOD = 10;
+        private static final int HANDLE = 15;
         /** The size of each kind of constant without its tag, by the tag; 0 for none such. */
         private static final int[] SIZES = {
             0, 2, 0, 4, 4, 8, 8, 2, 2, 4, 4, 4, 4, 0, 0, 3, 2, 4, 4, 2, 2,
@@ -201,6 +236,12 @@ public final class ClassFile {
 
         public boolean isMethod(int index) {
             return offsets[index] > 0 && content.get(offsets[index]) == METHOD;
+        }
+
+        /** The method that a handle leads to; 0 for what is no handle. */
+        int methodOfHandle(int index) {
+            boolean handle = offsets[index] > 0 && content.get(offsets[index]) == HANDLE;
+            return handle ? unsigned(offsets[index] + 2) : 0;
         }
 
         public String text(int index) {

@@ -35,6 +35,11 @@ public final class Program {
         return facts(type).own;
     }
 
+    /** The same of a class by its name, which need not be loaded. */
+    public boolean owns(String type) {
+        return new Facts(type).own;
+    }
+
     public boolean owns(Location location) {
         return owns(location.declaringType());
     }
@@ -60,10 +65,23 @@ public final class Program {
         return facts.path;
     }
 
+    /** The source file of a class, by the file's name; the name if its source is not here. */
+    public String path(String type, String file) {
+        int dot = type.lastIndexOf('.');
+        String folder = dot < 0 ? "" : type.substring(0, dot + 1).replace('.', '/');
+        String found = sources.find(folder + file);
+        return found == null ? file : found;
+    }
+
     /** {@code Outer.Inner.method}; the body of a lambda as {@code Outer.method.<lambda>}. */
     public static String function(Location location) {
         Method method = location.method();
         return TypeNames.simple(method.declaringType().name()) + "." + name(method.name());
+    }
+
+    /** Whether a class is one of those that run programs and their tests. */
+    public static boolean isRunner(String type) {
+        return RUNNERS.stream().anyMatch(type::startsWith);
     }
 
     /** A method's name as a reader knows it. */
@@ -95,7 +113,7 @@ public final class Program {
             }
             // What runs the program: the JDK, a test runner, the probe.
             boolean foreign = generated || name.startsWith("$Proxy") || TypeNames.isPlatform(name);
-            foreign |= RUNNERS.stream().anyMatch(name::startsWith);
+            foreign |= isRunner(name);
             own = here;
             hidden = !own && foreign;
         }

@@ -21,6 +21,8 @@ public final class Target {
     public final List<String> entryMethods;
 
     public final boolean test;
+    /** To be told at its start. */
+    public final List<String> notes;
 
     private final boolean attach;
 
@@ -52,6 +54,7 @@ public final class Target {
             entryMethods.add(method);
         }
         test = fields.flag("test");
+        notes = fields.texts("notes");
         attach = "attach".equals(fields.get("kind"));
     }
 

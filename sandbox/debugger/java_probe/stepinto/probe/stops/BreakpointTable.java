@@ -10,6 +10,7 @@ import stepinto.probe.evaluation.Evaluator;
 import stepinto.probe.program.ByteCode;
 import stepinto.probe.program.ClassFiles;
 import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.LineStarts;
 import stepinto.probe.program.Sources;
 import stepinto.probe.threads.Requests;
 import stepinto.probe.wire.Fields;
@@ -69,9 +70,14 @@ public final class BreakpointTable {
         return point;
     }
 
-    /** Notes on breakpoints that were reached, but never with a true condition; once each. */
-    public void addNeverHeld(List<String> notes) {
+    /** Notes on why breakpoints were not hit, once the run has ended; once each. */
+    public void addNeverHit(List<String> notes) {
         for (Breakpoint point : breakpoints.values()) {
+            if (point.pending() && !point.calledMissing) {
+                point.calledMissing = true;
+                notes.add("the class of breakpoint " + point.number
+                        + " was never loaded in this process");
+            }
             if (point.falseConditions > 0 && point.hits == 0) {
                 notes.add("breakpoint " + point.number + " was reached " + point.falseConditions + " time"
                         + (point.falseConditions > 1 ? "s" : "")
@@ -129,18 +135,12 @@ public final class BreakpointTable {
         if (point.exception != null) {
             enable(point, requests.manager().createExceptionRequest(type, true, true));
         } else if (point.function == null) {
-            try {
-                Map<Method, TreeSet<Long>> starts = new HashMap<>();
-                for (Location place : type.locationsOfLine(point.line)) {
-                    if (!place.method().isBridge()) {
-                        enable(point, requests.manager().createBreakpointRequest(place));
-                        starts.computeIfAbsent(place.method(), key -> new TreeSet<>())
-                                .add(place.codeIndex());
-                    }
+            for (Method method : type.methods()) {
+                LineStarts.Starts starts =
+                        point.starts.of(type.name(), method.name(), method.signature());
+                if (starts != null) {
+                    bindLine(point, method, starts);
                 }
-                starts.forEach((method, found) -> bindTurns(point, method, found));
-            } catch (AbsentInformationException absent) {
-                return; // another version of the class, without line numbers
             }
         } else {
             for (Method method : type.methods()) {
@@ -150,6 +150,26 @@ public final class BreakpointTable {
                 }
             }
         }
+    }
+
+    private void bindLine(Breakpoint point, Method method, LineStarts.Starts starts) {
+        TreeSet<Long> indices = new TreeSet<>(starts.indices);
+        if (!starts.fits(method.bytecodes())) {
+            // Another version of the class, or one that a tool has changed.
+            indices.clear();
+            try {
+                for (Location place : method.locationsOfLine(point.line)) {
+                    indices.add(place.codeIndex());
+                }
+            } catch (AbsentInformationException absent) {
+                return;
+            }
+        }
+        for (long index : indices) {
+            Location place = method.locationOfCodeIndex(index);
+            enable(point, requests.manager().createBreakpointRequest(place));
+        }
+        bindTurns(point, method, indices);
     }
 
     private void enable(Breakpoint point, EventRequest request) {
@@ -323,6 +343,8 @@ public final class BreakpointTable {
         /** Null but for an exception breakpoint. */
         final String exception;
         public final boolean uncaught;
+        /** Of a line breakpoint: where in the classes. */
+        LineStarts starts;
         /** The classes it stops in, loaded or not; of an exception breakpoint, the exception's. */
         final Set<String> classes = new HashSet<>();
         /** Of a function breakpoint: name and descriptor of its methods. */
@@ -332,6 +354,8 @@ public final class BreakpointTable {
         private ExceptionEvent last;
         /** Whether an answer has called it pending. */
         boolean calledPending;
+        /** Whether a note has said that its class was never loaded. */
+        boolean calledMissing;
         /** Whether it was removed, as a temporary one is once hit. */
         public boolean removed;
 

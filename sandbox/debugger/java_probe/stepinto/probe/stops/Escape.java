@@ -45,10 +45,6 @@ public final class Escape {
         return !passedOn && caughtByProgram() && !methods.contains(caught.method());
     }
 
-    boolean uncaught() {
-        return caught == null || passedOn && catcher() == places().size();
-    }
-
     private List<Location> places() {
         places = places == null ? Stack.places(thread) : places;
         return places;
@@ -102,14 +98,29 @@ public final class Escape {
         return false;
     }
 
-    /** Whether it leaves a method of the program's own with one of the names. */
-    boolean leaves(List<String> methods) {
-        for (Location place : places().subList(0, catcher())) {
-            if (methods.contains(place.method().name()) && program.owns(place)) {
+    /** Whether it leaves a test: a method with one of the names, called by a test runner. */
+    boolean leavesTest(List<String> methods) {
+        boolean left = false;
+        for (int index = 0; index < places().size(); index++) {
+            Location place = places().get(index);
+            left |= index < catcher()
+                    && methods.contains(place.method().name())
+                    && program.owns(place);
+            if (left && Program.isRunner(place.declaringType().name())) {
                 return true;
             }
         }
         return false;
+    }
+
+    /** Where one goes that ends neither the test nor the program, and that no frame handles. */
+    public String fate() {
+        if (catcher() == places().size()) {
+            return "no frame catches it: it ends this thread, and the run goes on";
+        }
+        Method method = places().get(catcher()).method();
+        return method.declaringType().name() + "." + Program.name(method.name())
+                + ", outside the program, catches it and may hand it on to the program";
     }
 
     /** The class of an exception and those above it. */

@@ -80,7 +80,13 @@ final class Places {
                     + ", in " + String.join(" and ", functions.get(found)));
         }
         point.line = found;
-        point.classes.addAll(lines.get(found));
+        point.starts = new LineStarts(classFiles.of(point.path), found);
+        point.classes.addAll(point.starts.classes());
+        if (!point.starts.lambdas.isEmpty()) {
+            notes.add("breakpoint " + point.number + " stops for the statement on its line, not in"
+                    + " the lambda there: that takes a function breakpoint on "
+                    + String.join(" or ", point.starts.lambdas));
+        }
     }
 
     /** The line now, if a restart gives the text that the line had when it was set. */

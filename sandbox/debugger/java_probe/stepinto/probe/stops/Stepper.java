@@ -177,13 +177,17 @@ public final class Stepper {
         if (program.owns(place)) {
             line();
         } else {
-            String type = place.declaringType().name();
-            if (type.indexOf('/') < 0) {
-                foreign.add(type);
-            }
-            arm(Phase.THROUGH, StepRequest.STEP_INTO, foreign);
+            through(place);
         }
         return false;
+    }
+
+    private void through(Location place) {
+        String type = place.declaringType().name();
+        if (type.indexOf('/') < 0) {
+            foreign.add(type);
+        }
+        arm(Phase.THROUGH, StepRequest.STEP_INTO, foreign);
     }
 
     private boolean landed(int depth, Location place, List<String> notes)
@@ -205,7 +209,8 @@ public final class Stepper {
             } catch (AbsentInformationException absent) {
                 direct = false; // it can't be told to begin a line
             }
-            action = OVER;
+            // The rest of the line may call more of the program's own.
+            action = action.equals(INTO) ? INTO : OVER;
             direct = true;
             base = depth;
             baseLine = place.lineNumber();
@@ -214,7 +219,12 @@ public final class Stepper {
         }
         direct = false;
         int index = innermost();
-        if (index >= 0) {
+        if (index >= 0 && action.equals(INTO)) {
+            // What was left may call more of the program's own, as a stream does.
+            base = depth - index;
+            baseLine = Stack.places(thread).get(index).lineNumber();
+            through(place);
+        } else if (index >= 0) {
             leave(depth - index);
         } else {
             stop();

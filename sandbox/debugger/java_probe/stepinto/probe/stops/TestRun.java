@@ -111,15 +111,15 @@ public final class TestRun {
         }
     }
 
-    /** Whether an exception ends the test, or a thread of the program. */
+    /**
+     * Whether an exception ends the test, or the program. One that ends another thread does not,
+     * unless the test's own method runs in that thread, as with a time limit.
+     */
     public boolean isEnding(Escape escape, boolean mainThread) {
-        if (escape.caughtByProgram() || !escape.leavesProgram()) {
+        if (escape.caughtByProgram() || !escape.leavesProgram() || escape.programGoesOn()) {
             return false;
         }
-        boolean test = escape.leaves(target.entryMethods);
-        boolean ends = mainThread ? !escape.programGoesOn() : escape.uncaught();
-        return (test || ends)
-                && !escape.programGoesOn()
+        return (mainThread || escape.leavesTest(target.entryMethods))
                 && !skips(escape.exception)
                 && !isExpected(escape);
     }

@@ -6,4 +6,6 @@ public abstract class Request {
     public static native Request aClass(Class<?> type);
 
     public native Request filterWith(Filter filter);
+
+    public native Runner getRunner();
 }

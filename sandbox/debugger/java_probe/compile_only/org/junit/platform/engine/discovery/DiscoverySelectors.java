@@ -5,5 +5,7 @@ import java.lang.reflect.Method;
 public final class DiscoverySelectors {
     public static native ClassSelector selectClass(Class<?> type);
 
+    public static native UniqueIdSelector selectUniqueId(String uniqueId);
+
     public static native MethodSelector selectMethod(Class<?> type, Method method);
 }

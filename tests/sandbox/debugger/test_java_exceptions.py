@@ -1,0 +1,250 @@
+"""Exceptions in Java: of other threads, with causes, and as what expressions see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent, State, StopReason, render
+from tests.sandbox.debugger.java_bench import JavaBench, java_benches
+
+FILE = "FailsTest.java"
+TESTS = """
+    import static org.junit.jupiter.api.Assertions.*;
+
+    import java.io.IOException;
+    import java.util.*;
+    import java.util.concurrent.*;
+    import org.junit.jupiter.api.*;
+
+    class FailsTest {
+        static int parse(String text) {
+            return Integer.parseInt(text); // @parse
+        }
+
+        static class Coded extends RuntimeException {
+            final int code;
+
+            Coded(int code, Throwable cause) {
+                super("code " + code, cause);
+                this.code = code;
+            }
+        }
+
+        static int load(String text) {
+            int size = text.length();
+            try {
+                return parse(text);
+            } catch (NumberFormatException error) {
+                throw new Coded(size, error); // @coded
+            }
+        }
+
+        static class Closing implements AutoCloseable {
+            public void close() throws IOException {
+                throw new IOException("can't be closed"); // @close
+            }
+        }
+
+        @Test void threads() throws Exception {
+            Thread worker = new Thread(() -> parse("in a thread"), "worker");
+            worker.start();
+            worker.join();
+            Thread handled = new Thread(() -> parse("handled"));
+            handled.setUncaughtExceptionHandler((thread, error) -> { });
+            handled.start();
+            handled.join();
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            pool.execute(() -> parse("executed"));
+            Future<?> future = pool.submit(() -> parse("submitted"));
+            assertThrows(ExecutionException.class, () -> future.get());
+            pool.shutdown();
+            assertTrue(pool.awaitTermination(9, TimeUnit.SECONDS));
+            ForkJoinTask<?> task = new ForkJoinPool(1).submit(() -> parse("forked"));
+            assertThrows(NumberFormatException.class, () -> task.join());
+            assertEquals(7, CompletableFuture.supplyAsync(() -> parse("completed"))
+                    .exceptionally(error -> 7).join());
+        }
+        @Test void one() throws Exception {
+            Thread worker = new Thread(() -> parse("in a thread"), "worker");
+            worker.start();
+            worker.join();
+            assertEquals(1, 2); // @one
+        }
+        @Test void submitted() throws Exception {
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            Future<?> future = pool.submit(() -> parse("submitted"));
+            assertThrows(ExecutionException.class, () -> future.get());
+            pool.shutdown();
+        }
+        @Test @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+        void elsewhere() {
+            parse("in a thread of the runner's"); // @elsewhere
+        }
+        @Test void chain() {
+            try {
+                load("six");
+            } catch (Coded error) {
+                throw new IllegalStateException("outer", error); // @outer
+            }
+        }
+        @Test void completed() throws Exception {
+            CompletableFuture.supplyAsync(() -> load("seven")).get(); // @get
+        }
+        @Test void suppressed() throws Exception {
+            try (Closing closing = new Closing()) {
+                load("eight");
+            }
+        }
+        @Test void circle() {
+            Exception first = new Exception("first\\nNote: not ours");
+            IllegalStateException second = new IllegalStateException("second", first);
+            first.initCause(second);
+            for (int number = 0; number < 100; number++) {
+                second.addSuppressed(new Exception("number " + number));
+            }
+            throw second;
+        }
+        @Test void plain() {
+            parse("ten");
+        }
+    }
+"""
+SEE_THEM = "to see the frames and variables of a cause, set an exception breakpoint on its class "
+ANY = BreakpointRequest(exception="NumberFormatException", uncaught=True)
+
+
+@pytest.fixture(scope="module")
+def tests() -> Iterator[JavaBench]:
+    with java_benches() as open_one:
+        bench = open_one()
+        bench.write({FILE: TESTS})
+        yield bench
+
+
+def run(bench: JavaBench, test: str, *breakpoints: BreakpointRequest) -> DebugEvent:
+    """What a test comes to, without a stop at its entry."""
+    return bench.start(*breakpoints, test=f"FailsTest#{test}", stop_at_entry=False)
+
+
+def behind(event: DebugEvent) -> list[str]:
+    """The lines that tell of the exceptions behind the one that was raised."""
+    lines = render(event).splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("Exception: ")) + 1
+    assert event.exception is not None
+    related = event.exception.related
+    return lines[first : first + len(related) + (event.exception.unlisted > 0)]
+
+
+def created(bench: JavaBench, mark: str, function: str) -> str:
+    return f"created at {FILE}:{bench.line(mark, FILE)} in FailsTest.{function}"
+
+
+def test_an_exception_of_another_thread_is_not_the_tests_end(tests: JavaBench) -> None:
+    event = run(tests, "threads")
+    assert (event.state, event.exit_code) == (State.DONE, 0), event
+    assert "NumberFormatException" in event.output
+    event = run(tests, "one")
+    assert (event.state, event.line) == (State.POST_MORTEM, tests.line("one", FILE))
+    assert event.thread is None
+
+
+@pytest.mark.slow
+def test_uncaught_is_a_stop_in_each_thread_and_not_the_end(tests: JavaBench) -> None:
+    event = run(tests, "threads", ANY)
+    seen = []
+    while event.state is State.RUNTIME_ERROR:
+        assert event.exception is not None
+        assert (event.stop_reason, event.line) == (
+            StopReason.EXCEPTION,
+            tests.line("parse", FILE),
+        )
+        seen.append(event.exception.message.split('"')[1])
+        event = tests.debugger.control(Action.CONTINUE)
+    assert seen == ["in a thread", "handled", "executed", "submitted", "forked", "completed"]
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+
+
+def test_a_stop_says_what_becomes_of_an_exception_that_no_frame_handles(tests: JavaBench) -> None:
+    event = run(tests, "one", ANY)
+    assert (event.state, event.thread) == (State.RUNTIME_ERROR, "worker")
+    assert "no frame catches it: it ends this thread, and the run goes on" in event.notes
+    event = run(tests, "submitted", ANY)
+    fate = "java.util.concurrent.FutureTask.run, outside the program, catches it and may hand it on"
+    assert f"{fate} to the program" in event.notes
+
+
+def test_a_test_may_run_in_a_thread_of_its_runner(tests: JavaBench) -> None:
+    event = run(tests, "elsewhere")
+    assert (event.state, event.line) == (State.POST_MORTEM, tests.line("parse", FILE))
+    assert [frame.function for frame in tests.debugger.stack().frames][1] == "FailsTest.elsewhere"
+
+
+def test_the_causes_of_an_exception_are_told_with_their_places(tests: JavaBench) -> None:
+    event = run(tests, "chain")
+    assert event.line == tests.line("outer", FILE)
+    message = 'java.lang.NumberFormatException: For input string: "six"'
+    assert behind(event) == [
+        f"    caused by FailsTest$Coded: code 3, {created(tests, 'coded', 'load')}",
+        f"        caused by {message}, {created(tests, 'parse', 'parse')}",
+    ]
+    assert tests.text_of("((Coded) __exception__.getCause()).code") == "3"
+    cause = tests.debugger.fields("__exception__.getCause().getCause()")
+    assert cause.values[0].text == r'"For input string: \"six\""'
+    assert f"{SEE_THEM}and restart" in event.notes
+    event = run(tests, "chain", BreakpointRequest(exception="java.lang.NumberFormatException"))
+    assert (event.state, event.function) == (State.RUNTIME_ERROR, "FailsTest.parse")
+    assert tests.text_of("text") == '"six"'
+    assert tests.text_of("size", frame=1) == "3"
+
+
+@pytest.mark.slow
+def test_what_an_exception_suppressed_and_where_it_was_first_is_told(tests: JavaBench) -> None:
+    event = run(tests, "suppressed")
+    place = created(tests, "coded", "load")
+    assert f"this exception was raised before; it was {place}" in event.notes
+    lines = behind(event)
+    assert lines[0].startswith("    caused by java.lang.NumberFormatException: ")
+    closing = created(tests, "close", "Closing.close")
+    assert lines[1:] == [f"    suppressed java.io.IOException: can't be closed, {closing}"]
+    event = run(tests, "completed")
+    assert event.line == tests.line("get", FILE)
+    assert [line.split(":")[0].strip() for line in behind(event)] == [
+        "caused by FailsTest$Coded",
+        "caused by java.lang.NumberFormatException",
+    ]
+
+
+@pytest.mark.slow
+def test_causes_are_bounded_and_look_like_no_other_line(tests: JavaBench) -> None:
+    event = run(tests, "circle")
+    lines = behind(event)
+    assert event.exception is not None
+    assert (len(event.exception.related), event.exception.unlisted) == (8, 53)
+    assert lines[0].startswith("    caused by java.lang.Exception: first, created at")
+    assert lines[-2] == "    ... 53 more, and the last:"
+    assert not any(line.startswith("Note: not ours") for line in render(event).splitlines())
+    assert behind(run(tests, "plain")) == []
+
+
+def test_expressions_and_conditions_see_the_exception(tests: JavaBench) -> None:
+    point = BreakpointRequest(
+        exception="RuntimeException",
+        condition='__exception__.getMessage().startsWith("code")',
+        watch=("__exception__", "size"),
+    )
+    event = run(tests, "chain", point)
+    assert event.line == tests.line("coded", FILE)
+    assert [value.text for value in event.values] == ["FailsTest.Coded: code 3", "3"]
+    assert tests.text_of("((Coded) __exception__).code + 1") == "4"
+    assert tests.text_of("Optional.of(__exception__).map(each -> each.getMessage()).get()") == (
+        '"code 3"'
+    )
+    tests.debugger.run_code("String said = __exception__.getMessage();")
+    assert tests.text_of("said") == '"code 3"'
+    event = tests.debugger.control(Action.STEP_OVER)
+    assert event.state is State.RUNTIME
+    error = tests.debugger.evaluate("__exception__").error
+    assert error is not None
+    assert error.startswith("no variable, field or class is named __exception__ here")
