@@ -104,6 +104,8 @@ class Breakpoint:
             moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             once = ", and stops once in each call" if self.at_entry else ""
             notes.append(f"breakpoint {self.number} {moved}{once}")
+        if self.line in source.unseen:
+            notes.append(f"breakpoint {self.number} {UNSEEN.format(*sys.version_info)}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
             instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
@@ -573,6 +575,14 @@ class KindCache:
         return known[1]
 
 
+UNSEEN = (
+    "may miss executions: CPython {}.{} can jump over a `continue` straight from the condition "
+    "before it; set one on the condition's line to see all"
+)
+ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
+"""What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
+
+
 def first_reached(
     frame: types.FrameType,
     error: BaseException,
@@ -587,7 +597,10 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    if dis.opname[code.co_code[frame.f_lasti]] == "RAISE_VARARGS":
+    instruction = dis.opname[code.co_code[frame.f_lasti]]
+    if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
+        return False
+    if instruction == "RAISE_VARARGS":
         return sys.exc_info()[1] is not error
     entry = trace.tb_next if trace is not None else None
     while entry is not None:

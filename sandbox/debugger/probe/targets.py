@@ -10,7 +10,7 @@ import types
 from typing import Any, Callable, Iterator
 
 from .causes import keep_unexpected
-from .interpreter import import_standard, traceback_frames
+from .interpreter import LIMIT, depth, import_standard, traceback_frames
 from .memory import SPARE, releasing
 from .outcomes import Verdict, outcome, runs_again
 from .problems import listed, why
@@ -21,6 +21,8 @@ from .wire import Json, NoSuchTest, Refusal
 from .workspace import Workspace, find_file, find_tests, is_test_file, near_tests
 
 SHOWN_CASES = 5
+PYTEST_LEVELS = 3
+"""Frames below `pytest.main` of `python -m pytest`."""
 
 
 class Target:
@@ -77,6 +79,7 @@ def run_script(target: Target) -> object:
         raise Refusal(f"{type(error).__name__}: {error}") from None
     if target.stop_at_entry:
         target.arm_code(code)
+    LIMIT.begin(depth() + 3)
     return guard(target.session, lambda: exec(code, module.__dict__))
 
 
@@ -321,6 +324,7 @@ def run_pytest(target: Target) -> object:
     sys.argv = ["pytest", *arguments]
     plugin = plugin_for(target, pytest)
     pause_quietly()
+    LIMIT.begin(depth() - PYTEST_LEVELS)
     stderr = sys.stderr
     try:
         plugins = [plugin, plugin_of(plugin.reports, pytest)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
 from .evaluation import condition_holds
 from .interpreter import (
+    LIMIT,
     NO_LINE,
     NONE_INLINED,
     Inlined,
@@ -173,6 +174,10 @@ class Mending:
         return False  # any other value is an error
 
 
+LEVELS = 14 if sys.version_info[:2] in ((3, 9), (3, 10)) else 9
+"""Levels of the stack that `trace_call` below takes at a call, as measured."""
+
+
 def call_filter(
     table: BreakpointTable,
     on_call: Any,
@@ -247,7 +252,9 @@ class Tracer:
                 self.watch_by_plan(frame)
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        self.others.set_trace(self.filter if needed and not self.monitor else None)
+        traces = bool(needed) and not self.monitor
+        LIMIT.trace(LEVELS if traces else 0)
+        self.others.set_trace(self.filter if traces else None)
 
     def watch_by_plan(self, frame: types.FrameType) -> None:
         """Trace a frame for its breakpoints, if these use the trace function."""

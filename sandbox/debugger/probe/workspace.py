@@ -23,7 +23,7 @@ from .own import (
     source_lines,
     walk,
 )
-from .statements import failure_lines, statements
+from .statements import failure_lines, statements, unseen_lines
 from .wire import CONTROL, Refusal
 
 NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
@@ -54,6 +54,7 @@ class SourceFile:
         tree = ast.parse(data, path)
         self.statements = statements(tree)
         """By line: the statement that it is a part of."""
+        self.unseen = unseen_lines(tree)
         self.functions: list[Function] = []
         self._collect(tree, "", False)
         self.unnamed: list[Function] = []
