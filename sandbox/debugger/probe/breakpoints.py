@@ -21,7 +21,7 @@ from .interpreter import (
     is_compiled,
     line_at,
 )
-from .own import read_file
+from .own import monotonic, read_file
 from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
@@ -444,6 +444,7 @@ class BreakpointTable:
         return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 
 
+SEARCH_SECONDS = 2.0
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.M)
 
@@ -518,6 +519,8 @@ def check_exception(workspace: Workspace, name: str) -> None:
     written = written_classes(workspace)
     if name.rpartition(".")[2] in written or importable(name):
         return
+    if "." not in name and is_installed(workspace, name):
+        return
     raise Refusal(
         f"there is no exception class {name}{near_exceptions(name, written)}; name a class of "
         "a library that is not imported yet in full: package.module.Class"
@@ -544,6 +547,18 @@ def importable(name: str) -> bool:
         return import_standard("importlib.util").util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def is_installed(workspace: Workspace, name: str) -> bool:
+    """Whether an installed module defines a class of that name, as far as it can be found soon."""
+    definition = re.compile(rb"^[ \t]*class[ \t]+%s\b" % name.encode(), re.M)
+    deadline = monotonic() + SEARCH_SECONDS
+    for path in workspace.installed_files():
+        if definition.search(read_file(path)) is not None:
+            return True
+        if monotonic() > deadline:
+            return False
+    return False
 
 
 def near_exceptions(name: str, written: dict[str, str]) -> str:

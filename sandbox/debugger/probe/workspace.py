@@ -156,6 +156,10 @@ FILE_TIME_STEP = 10_000_000
 """How far Linux's file times lag behind its clock at most: one tick, in nanoseconds."""
 
 
+UNSEARCHED = ("__pycache__", "test", "tests", *INSTALLED)
+"""Folders of the standard library, or of packages, that have no class to look for."""
+
+
 class Workspace:
     """The folder under test: which files are the program's own, and their contents."""
 
@@ -320,6 +324,15 @@ class Workspace:
             for name in sorted(files):
                 if name.endswith(".py") and isfile(join(folder, name)):
                     yield join(folder, name)
+
+    def installed_files(self) -> Iterator[str]:
+        """The Python files that can be imported from outside the workspace, packages first."""
+        library = os.path.dirname(os.__file__)
+        for folder in sorted(self.import_folders, key=lambda folder: (folder == library, folder)):
+            for inside, names, files in walk(folder):
+                names[:] = sorted(name for name in names if name not in UNSEARCHED)
+                paths = [join(inside, name) for name in sorted(files) if name.endswith(".py")]
+                yield from filter(isfile, paths)
 
 
 def python_files(folder: str) -> list[str]:
