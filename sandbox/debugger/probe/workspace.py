@@ -326,9 +326,10 @@ class Workspace:
                     yield join(folder, name)
 
     def installed_files(self) -> Iterator[str]:
-        """The Python files that can be imported from outside the workspace, packages first."""
+        """The Python files that can be imported from outside the workspace, the standard library's
+        first, which are fewer."""
         library = os.path.dirname(os.__file__)
-        for folder in sorted(self.import_folders, key=lambda folder: (folder == library, folder)):
+        for folder in sorted(self.import_folders, key=lambda folder: (folder != library, folder)):
             for inside, names, files in walk(folder):
                 names[:] = sorted(name for name in names if name not in UNSEARCHED)
                 paths = [join(inside, name) for name in sorted(files) if name.endswith(".py")]
