@@ -99,6 +99,7 @@ def run_pytest(target: Target) -> object:
         plugin.devnull.close()
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise pytest_explanation(target, code, plugin)
+    target.session.outcomes.running = ""
     plugin.report()
     if plugin.broken is not None:
         target.session.notes.append(
@@ -206,6 +207,8 @@ class Plugin:
         """What ended pytest itself."""
         self.collecting = False
         """Whether pytest has begun to look for tests."""
+        self.are_several = False
+        """Whether several tests run."""
         self.deselected = 0
         self.options: Any = None
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
@@ -237,6 +240,7 @@ class Plugin:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Note which cases a test has that is named without one: all of them run."""
+        self.are_several = len(session.items) > 1
         for name in self.target.names:
             cases = [item.nodeid for item in session.items if item.nodeid.startswith(f"{name}[")]
             if len(cases) > 1:
@@ -255,8 +259,9 @@ class Plugin:
         undone = "; -m '' selects all markers" if self.options.markexpr else ""
         return f" ({', '.join(shown)}{undone})" if shown else ""
 
-    def pytest_runtest_setup(self) -> None:
+    def pytest_runtest_setup(self, item: Any) -> None:
         self.session.watch_unhandled()
+        self.session.outcomes.running = item.nodeid if self.are_several else ""
 
     def pytest_runtest_teardown(self) -> None:
         self.session.watch_unhandled()
@@ -283,6 +288,7 @@ class Plugin:
             self.problems.append(why(error, self.session.workspace))
             self.session.notes.append(f"{node.nodeid} was not run: {self.problems[-1]}")
         else:
+            self.session.outcomes.running = ""
             if node.nodeid not in self.target.names:
                 self.session.notes.append(f"the test that failed is {node.nodeid}")
             if report.when in OUTSIDE:
