@@ -328,7 +328,8 @@ class Plugin:
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
         """Note what ended the run before its last test, such as `pytest.exit`."""
-        if isinstance(excinfo.value, KeyboardInterrupt):
+        # pytest's own subclass ends a run for which collecting has failed.
+        if type(excinfo.value) is KeyboardInterrupt:
             self.session.post_mortem(excinfo.value)
         self.broken = excinfo.value
 

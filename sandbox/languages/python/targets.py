@@ -118,6 +118,8 @@ def _target(text: str, words: list[str]) -> Target:
         return _runner(words)
     if "::" in words[0] or _selects_tests(words):
         return _pytest(words)
+    if posixpath.basename(words[0]) == "manage.py" and words[1:2] == ["test"]:
+        return _django_test(words[2:]) or Target("script", tuple(words))
     if words[0].endswith(".py"):
         return Target("script", tuple(words))
     if DOTTED.fullmatch(words[0]) and len(words) == 1:
@@ -162,9 +164,20 @@ def _runner(words: list[str]) -> Target:
     runner, *rest = words[1:] if words[0] == "-m" else words
     if runner in RUNNERS:
         return _pytest(rest)
+    if runner == "django" and rest[:1] == ["test"]:
+        return _django_test(rest[1:]) or Target("module", (runner, *rest))
     if runner == "unittest":
         return Target("unittest", _unittest_arguments(rest))
     return Target("module", (runner, *rest))
+
+
+def _django_test(words: Sequence[str]) -> Target | None:
+    """The one test that `manage.py test` names: pytest-django runs it with a debugger's help. None
+    for several, or other arguments."""
+    labels = [word for word in words if not word.startswith("-")]
+    if len(labels) == 1 and DOTTED.fullmatch(labels[0]) and "." in labels[0]:
+        return Target("name", (labels[0],))
+    return None
 
 
 def _unittest_arguments(words: list[str]) -> tuple[str, ...]:

@@ -29,6 +29,12 @@ SETS_DJANGO = re.compile(
     rb"environ(?:\.setdefault\(\s*+|\[)[\"']" + DJANGO.encode() + rb"[\"'](?:\s*+,|\]\s*+=)\s*+"
     rb"[\"'](?P<module>[A-Za-z_][\w.]*+)[\"']"
 )
+NAMES_DJANGO = re.compile(
+    rb"(?:--settings(?:=|[ \t]++)|" + DJANGO.encode() + rb"[ \t]*+[:=][ \t]*+[\"']?+)"
+    rb"(?P<module>[A-Za-z_][\w.]*+)"
+)
+COMMANDS = ("tox.ini", "noxfile.py", "Makefile", "pyproject.toml", "tox.toml")
+"""Files with the commands of a project's tests."""
 VARIABLE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*+)[ \t]*+=[ \t]*+(?P<value>[^{}]*+)")
 STEERING = re.compile(
     r"(PATH|HOME|TE?MP|TMPDIR|ENV|IFS|SHELL|USER|LANG|BASH|LC_|LD_|DYLD_|PYTHON|PYTEST|COV|TOX|PIP"
@@ -72,19 +78,22 @@ def _import_pkg_resources(files: Mapping[str, bytes]) -> bool:
 
 
 def _django_settings(files: Mapping[str, bytes]) -> str:
-    """The module of settings that a script at the top sets, such as `runtests.py`; empty if there
-    is none, or if the tests set up Django themselves."""
+    """The module of settings that a script at the top sets, such as `runtests.py`, or a command of
+    the project's tests; empty if there is none, or if the tests set up Django themselves."""
     conftests = [data for path, data in files.items() if posixpath.basename(path) == "conftest.py"]
     if any(b"django" in data for data in conftests):
         return ""
     scripts = [path for path in files if path.endswith(".py") and "/" not in path]
     # The project's own runner of tests comes before `manage.py`.
-    for path in sorted(scripts, key=lambda path: (path == "manage.py", path)):
-        found = SETS_DJANGO.search(files[path][:MAX_CODE_BYTES])
-        module = "" if found is None else found["module"].decode()
-        place = module.replace(".", "/")
-        if f"{place}.py" in files or f"{place}/__init__.py" in files:
-            return module
+    runners = sorted(scripts, key=lambda path: (path == "manage.py", path))
+    commands = [path for path in COMMANDS if b"django" in files.get(path, b"")]
+    for pattern, paths in ((SETS_DJANGO, runners), (NAMES_DJANGO, commands)):
+        for path in paths:
+            found = pattern.search(files[path][:MAX_CODE_BYTES])
+            module = "" if found is None else found["module"].decode()
+            place = module.replace(".", "/")
+            if f"{place}.py" in files or f"{place}/__init__.py" in files:
+                return module
     return ""
 
 

@@ -108,3 +108,11 @@ def test_the_test_that_runs_is_told_once(suite: Workbench) -> None:
 
 def note_of(event: DebugEvent) -> str:
     return next((note for note in event.notes if note.startswith("the test that ")), "")
+
+
+def test_errors_of_collecting_are_told_and_not_those_of_pytest(suite: Workbench) -> None:
+    broken = "import no_such_module\n\ndef test_it(): pass\n"
+    suite.write({"test_it.py": broken, "test_other.py": broken})
+    event = suite.debugger.start(Launch("pytest ."))
+    assert event.error_kind is ErrorKind.LAUNCH_FAILED
+    assert "no_such_module" in (event.error or "")

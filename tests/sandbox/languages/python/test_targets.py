@@ -83,6 +83,13 @@ READ = {
     "cd core && pytest": ("pytest", ("core/",)),
     "cd core && tests/test_a.py": ("pytest", ("core/tests/test_a.py",)),
     "cd . && run.py --fast": ("script", ("run.py", "--fast")),
+    "python -m django test --settings=a.settings a.test_b.C.test_d": (
+        "name",
+        ("a.test_b.C.test_d",),
+    ),
+    "python manage.py test a.test_b.C": ("name", ("a.test_b.C",)),
+    "python manage.py test": ("script", ("manage.py", "test")),
+    "python -m django test a.b c.d": ("module", ("django", "test", "a.b", "c.d")),
 }
 
 

@@ -35,6 +35,18 @@ def test_setuptools_is_needed_by_who_imports_pkg_resources() -> None:
             },
             "tests.settings",
         ),
+        (
+            {
+                "tox.ini": "[testenv]\ncommands = python -m django test --settings=a.b\n",
+                "a/b.py": "",
+            },
+            "a.b",
+        ),
+        (
+            {"Makefile": "test:\n\tDJANGO_SETTINGS_MODULE=a.b django-admin test\n", "a/b.py": ""},
+            "a.b",
+        ),
+        ({"tox.ini": "[testenv]\ncommands = serve --settings=a.b\n", "a/b.py": ""}, None),
         ({"runtests.py": RUNNER}, None),
         ({"example/manage.py": RUNNER, "tests/settings.py": ""}, None),
         ({"manage.py": RUNNER, "tests/settings.py": "", "conftest.py": "import django"}, None),
@@ -73,7 +85,9 @@ setenv = SHOP_DOCS=1
     assert read_undeclared({"pyproject.toml": toml}, []).variables == {"SHOP": "x y"}
 
 
-@pytest.mark.parametrize("part", [b" ", b"environ[", b"import pkg_resources ", b"A = ", b"\t"])
+@pytest.mark.parametrize(
+    "part", [b" ", b"environ[", b"import pkg_resources ", b"A = ", b"\t", b"django --settings "]
+)
 def test_odd_text_is_read_in_no_time(part: bytes) -> None:
     text = part * (1_000_000 // len(part))
     names = ("a.py", "runtests.py", "tox.ini", "pyproject.toml")
