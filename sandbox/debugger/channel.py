@@ -268,7 +268,7 @@ EVENT, BREAKPOINT = TypeAdapter(DebugEvent), TypeAdapter(Breakpoint)
 """Convert what a probe describes, ignoring what it keeps for itself."""
 CHOICES = "the program is paused where it was: look around, let it run on, or restart"
 ADVICE = {
-    KillReason.ENDLESS_LOOP: "if it is in a loop without end, look at the values that should end it",
+    KillReason.ENDLESS_LOOP: "if a loop does not end, look at the values that should end it",
     KillReason.WAITING_FOR_STDIN: "what a program is to read must be given when it is started",
     KillReason.DEADLOCK: "look at who holds the lock: the threads' stacks show it",
     KillReason.NATIVE_CODE: "look at the arguments of the call it was in",
