@@ -25,6 +25,7 @@ final class Debugging {
     final Requests requests;
     final BreakpointTable table;
     final TestRun test;
+    final Verdict verdict;
     final Escape.Handlers handlers;
     final Stepper stepper;
     final Invoker invoker;
@@ -52,6 +53,7 @@ final class Debugging {
         requests = new Requests(machine);
         table = new BreakpointTable(sources, classFiles, requests);
         test = new TestRun(machine, requests, target, stopAtEntry);
+        verdict = new Verdict(machine, requests, program);
         handlers = new Escape.Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
         invoker = new Invoker(machine, requests);

@@ -193,6 +193,7 @@ final class Runner {
                 debugging.test.onPrepare(type);
             } else if (event instanceof VMDeathEvent) {
                 debugging.died = true;
+                debugging.verdict.onDeath();
                 // Once the process is gone, the JDK empties the pipe at a time of its own.
                 debugging.debuggee.output.drain();
                 debugging.debuggee.lookForChildren();
@@ -208,6 +209,8 @@ final class Runner {
                 debugging.table.onJumpBack(event);
             } else if (event.request().getProperty(TestRun.ENTRY) != null) {
                 entered = true;
+            } else if (event.request().getProperty(Verdict.EXIT) != null) {
+                debugging.verdict.onExit(event);
             } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
                 debugging.stepper.returns.onReturnPoint(event.location());
             }
@@ -271,7 +274,8 @@ final class Runner {
 
         private Stop raised() {
             ExceptionEvent event = exceptions.get(0);
-            Escape escape = new Escape(event, debugging.program, debugging.handlers);
+            Escape escape = new Escape(
+                    event, debugging.mainThread, debugging.program, debugging.handlers);
             debugging.evaluator.atException(event.exception());
             debugging.causes.onRaised(event.exception(), event.location());
             List<Breakpoint> hit = hits(wanted(escape));
