@@ -7,6 +7,7 @@ import java.util.List;
 import stepinto.probe.evaluation.Evaluator;
 import stepinto.probe.launch.Debuggee;
 import stepinto.probe.program.ClassFiles;
+import stepinto.probe.program.FieldWrites;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Sources;
 import stepinto.probe.program.Target;
@@ -26,6 +27,7 @@ final class Debugging {
     final BreakpointTable table;
     final TestRun test;
     final Verdict verdict;
+    final TimeLimits timeLimits;
     final Escape.Handlers handlers;
     final Stepper stepper;
     final Invoker invoker;
@@ -54,10 +56,11 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         test = new TestRun(machine, requests, target, stopAtEntry);
         verdict = new Verdict(machine, requests, program);
+        timeLimits = new TimeLimits(machine, requests);
         handlers = new Escape.Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
         invoker = new Invoker(machine, requests);
-        values = new ValueText(limits, invoker);
+        values = new ValueText(limits, invoker, new FieldWrites(classFiles));
         causes = new Causes(machine, program, invoker, values);
         evaluator = new Evaluator(machine, values, invoker, program);
         diagnosis = new Diagnosis(machine, program);

@@ -191,6 +191,7 @@ final class Runner {
                 ReferenceType type = ((ClassPrepareEvent) event).referenceType();
                 debugging.table.onPrepare(type, debugging.notes);
                 debugging.test.onPrepare(type);
+                debugging.timeLimits.onPrepare(type);
             } else if (event instanceof VMDeathEvent) {
                 debugging.died = true;
                 debugging.verdict.onDeath();
@@ -211,6 +212,8 @@ final class Runner {
                 entered = true;
             } else if (event.request().getProperty(Verdict.EXIT) != null) {
                 debugging.verdict.onExit(event);
+            } else if (event.request().getProperty(TimeLimits.PROPERTY) != null) {
+                debugging.timeLimits.onSet(event, debugging.notes);
             } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
                 debugging.stepper.returns.onReturnPoint(event.location());
             }
