@@ -284,10 +284,12 @@ final class Runner {
             List<Breakpoint> hit = hits(wanted(escape));
             boolean main = thread.equals(debugging.mainThread);
             boolean ending = debugging.test.isEnding(escape, main);
-            if (TestRun.skips(event.exception())) {
+            if (TestRun.skips(event.exception()) && escapes(escape)) {
                 String message = debugging.values.message(event.exception());
-                debugging.notes.add(
-                        "the test was skipped" + (message == null ? "" : ": " + message));
+                String note = "the test was skipped" + (message == null ? "" : ": " + message);
+                if (!debugging.notes.contains(note)) {
+                    debugging.notes.add(note); // the runner raises it again
+                }
             }
             boolean step = debugging.stepper.interestedIn(escape);
             if (!ending && hit.isEmpty() && !step) {
@@ -306,6 +308,10 @@ final class Runner {
             return stop;
         }
 
+        private boolean escapes(Escape escape) {
+            return !escape.caughtByProgram() && !escape.programGoesOn();
+        }
+
         private List<Breakpoint> wanted(Escape escape) {
             List<Breakpoint> points = new ArrayList<>();
             for (ExceptionEvent event : exceptions) {
@@ -313,8 +319,7 @@ final class Runner {
                 if (owner instanceof Breakpoint) {
                     Breakpoint point = (Breakpoint) owner;
                     boolean program = escape.caughtByProgram() || escape.leavesProgram();
-                    boolean escapes = !escape.caughtByProgram() && !escape.programGoesOn();
-                    boolean wanted = program && (escapes || !point.uncaught);
+                    boolean wanted = program && (escapes(escape) || !point.uncaught);
                     if (wanted && !point.thrownAgain(event)) {
                         points.add(point);
                     }
