@@ -2,12 +2,13 @@
 
     python -m benchmarks.projects
     python -m benchmarks.projects --only anyio --only gson --no-plain
+    python -m benchmarks.projects --language python --factory > listed.yaml
 
 Each project of projects.yaml is cloned, and its named test started by an MCP client of
 `stepinto mcp --repo FOLDER`, with no setting. For the comparison the same test also runs as its
 developers run it: in another clone, by pytest in an environment that the project's own means made,
 or by Maven or Gradle. That runs the projects' code on this machine, outside a sandbox: `--no-plain`
-leaves it out.
+leaves it out. `--factory` only prints a config with which `stepinto bench make` makes bugs of them.
 """
 
 from __future__ import annotations
@@ -422,6 +423,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+def factory_config(projects: Sequence[Project], mirrors: Path | None) -> dict[str, object]:
+    """A config with which `stepinto bench make` makes bugs of these projects."""
+    listed = [
+        {"git": source(project, mirrors), "revision": project.revision, "name": project.name}
+        for project in projects
+    ]
+    return {"run": "listed", "stages": ["make"], "factory": {"projects": listed}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.projects", description=__doc__)
     parser.add_argument("--list", type=Path, default=LIST, help="the projects")
@@ -430,6 +440,7 @@ def main() -> None:
     parser.add_argument("--no-plain", action="store_true", help="no runs outside the sandbox")
     parser.add_argument("--mirrors", type=Path, metavar="FOLDER", help="clones, as OWNER+NAME")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for clones and environments")
+    parser.add_argument("--factory", action="store_true", help="print a config of bench make")
     parser.add_argument("--rounds", type=int, default=3, help="after the first try")
     options = parser.parse_args()
     projects = [
@@ -438,6 +449,9 @@ def main() -> None:
         if each.name in (options.only or [each.name])
         and each.language == (options.language or each.language)
     ]
+    if options.factory:
+        print(yaml.safe_dump(factory_config(projects, options.mirrors), sort_keys=False), end="")
+        return
     folder: Path = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []

@@ -17,6 +17,7 @@ from benchmarks.projects import (
     Plain,
     PlainFailed,
     Project,
+    factory_config,
     find_python,
     is_in_test,
     read_list,
@@ -24,6 +25,7 @@ from benchmarks.projects import (
     summary,
     table,
 )
+from configs.loading import load_config
 
 TEST = "from shop import total\ndef test_total():\n    price = 2\n    assert total([price]) == 2\n"
 PYTEST = f"printf '#!/bin/sh\\nexec {sys.executable} -m pytest \"$@\"' > $VIRTUAL_ENV/bin/pytest"
@@ -62,6 +64,14 @@ def test_a_mirror_is_named_by_owner_and_name(tmp_path: Path) -> None:
     assert source(project(url="https://example.org/a/shop.git"), tmp_path) == str(mirror)
     (mirror / "repo").mkdir()
     assert source(project(), tmp_path) == str(mirror / "repo")
+
+
+def test_a_config_makes_bugs_of_the_projects(tmp_path: Path) -> None:
+    path = tmp_path / "listed.yaml"
+    path.write_text(yaml.safe_dump(factory_config(read_list(LIST), None)))
+    config = load_config(path, [])
+    assert len(config.factory.projects) == len(read_list(LIST))
+    assert config.factory.projects[0].revision == read_list(LIST)[0].revision
 
 
 def test_builds_run_the_test_in_its_module(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "breakpoints", "values", "libraries", "memory", "evaluation"),
     *("arrivals", "causes", "clocks", "other_tracers", "tracer", "outcomes", "unhandled"),
-    *("session", "problems", "reports"),
-    *("targets", "entry"),
+    *("describing", "session", "problems", "reports"),
+    *("targets", "unittest_runs", "pytest_runs", "entry"),
 )
 """Each module comes after those that it imports."""

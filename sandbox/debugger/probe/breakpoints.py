@@ -21,7 +21,7 @@ from .interpreter import (
     is_compiled,
     line_at,
 )
-from .own import read_file
+from .own import monotonic, read_file
 from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
@@ -104,6 +104,8 @@ class Breakpoint:
             moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             once = ", and stops once in each call" if self.at_entry else ""
             notes.append(f"breakpoint {self.number} {moved}{once}")
+        if self.line in source.unseen:
+            notes.append(f"breakpoint {self.number} {UNSEEN.format(*sys.version_info)}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
             instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
@@ -442,6 +444,7 @@ class BreakpointTable:
         return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 
 
+SEARCH_SECONDS = 2.0
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.M)
 
@@ -516,6 +519,8 @@ def check_exception(workspace: Workspace, name: str) -> None:
     written = written_classes(workspace)
     if name.rpartition(".")[2] in written or importable(name):
         return
+    if "." not in name and is_installed(workspace, name):
+        return
     raise Refusal(
         f"there is no exception class {name}{near_exceptions(name, written)}; name a class of "
         "a library that is not imported yet in full: package.module.Class"
@@ -542,6 +547,18 @@ def importable(name: str) -> bool:
         return import_standard("importlib.util").util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def is_installed(workspace: Workspace, name: str) -> bool:
+    """Whether an installed module defines a class of that name, as far as it can be found soon."""
+    definition = re.compile(rb"^[ \t]*class[ \t]+%s\b" % name.encode(), re.M)
+    deadline = monotonic() + SEARCH_SECONDS
+    for path in workspace.installed_files():
+        if definition.search(read_file(path)) is not None:
+            return True
+        if monotonic() > deadline:
+            return False
+    return False
 
 
 def near_exceptions(name: str, written: dict[str, str]) -> str:
@@ -573,6 +590,14 @@ class KindCache:
         return known[1]
 
 
+UNSEEN = (
+    "may miss executions: CPython {}.{} can jump over a `continue` straight from the condition "
+    "before it; set one on the condition's line to see all"
+)
+ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
+"""What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
+
+
 def first_reached(
     frame: types.FrameType,
     error: BaseException,
@@ -587,7 +612,10 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    if dis.opname[code.co_code[frame.f_lasti]] == "RAISE_VARARGS":
+    instruction = dis.opname[code.co_code[frame.f_lasti]]
+    if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
+        return False
+    if instruction == "RAISE_VARARGS":
         return sys.exc_info()[1] is not error
     entry = trace.tb_next if trace is not None else None
     while entry is not None:

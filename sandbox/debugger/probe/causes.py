@@ -17,7 +17,7 @@ from .values import Bounds, bounded_text, exception_text, type_name
 from .wire import Json
 
 if TYPE_CHECKING:
-    from .session import Describer
+    from .describing import Describer
 
 CAUSE = "caused by"
 CONTEXT = "raised while handling"

@@ -12,10 +12,19 @@ from typing import Callable
 from .arrivals import ARRIVALS
 from .interpreter import import_standard
 from .own import DUMP, decode, install_guards
+from .pytest_runs import preload, run_name, run_pytest
 from .session import Session
-from .targets import KINDS, Target, preload
+from .targets import Target, run_module, run_script
+from .unittest_runs import run_unittest
 from .wire import Json, LineReader, Link, Refusal, write_all
 
+KINDS: dict[str, Callable[[Target], object]] = {
+    "name": run_name,
+    "pytest": run_pytest,
+    "unittest": run_unittest,
+    "script": run_script,
+    "module": run_module,
+}
 HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""
 

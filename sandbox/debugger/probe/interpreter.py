@@ -141,6 +141,50 @@ def import_standard(name: str) -> Any:
         sys.path = path
 
 
+class RecursionLimit:
+    """The program's recursion limit, to which the levels that the debugger takes are added: the
+    program sees its own, and reaches it as deep as without a debugger."""
+
+    def __init__(self) -> None:
+        self._set = sys.setrecursionlimit
+        self.limit = sys.getrecursionlimit()
+        self.below = self.traced = 0
+        """Levels below the program, and those that tracing a call takes."""
+
+    def begin(self, below: int) -> None:
+        """Called before the program begins, so many levels deeper than without a debugger."""
+        self.below = max(below, 0)
+        sys.getrecursionlimit = lambda: self.limit
+        sys.setrecursionlimit = self.set
+        self.set(self.limit)
+
+    def trace(self, levels: int) -> None:
+        """Called when the levels change that tracing takes."""
+        if levels != self.traced:
+            self.traced = levels
+            self.set(self.limit)
+
+    def set(self, limit: int) -> None:
+        """`sys.setrecursionlimit`, for the program."""
+        # What CPython refuses it also refuses with more.
+        more = self.below + self.traced if type(limit) is int and 0 < limit < 2**30 else 0
+        self._set(limit + more)
+        self.limit = limit
+
+
+LIMIT = RecursionLimit()
+
+
+def depth() -> int:
+    """The number of frames of this thread, without the one of this function."""
+    frame: types.FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None:
+        count += 1
+        frame = frame.f_back
+    return count
+
+
 class MoreStack:
     """Extra stack for the debugger if the program is deep in a recursion."""
 

@@ -16,6 +16,8 @@ class Outcomes:
     def __init__(self) -> None:
         self.tests: dict[str, list[str]] = {}
         """By what is to be said of them."""
+        self.running = ""
+        """The test that runs, if there are several; empty once told."""
 
     def add(self, test: str, said: str) -> None:
         """Keep `tests/test_a.py::test_b` and `was skipped: too slow`; nothing if that is empty."""
@@ -25,7 +27,9 @@ class Outcomes:
     def take(self) -> list[str]:
         """Notes on what was added since the last call."""
         every, self.tests = list(self.tests.items()), {}
-        notes = [note(said, tests) for said, tests in every[:MOST_OUTCOMES]]
+        running, self.running = self.running, ""
+        notes = [f"the test that runs is {running}"] if running else []
+        notes += [note(said, tests) for said, tests in every[:MOST_OUTCOMES]]
         others = sum(len(tests) for _, tests in every[MOST_OUTCOMES:])
         if others:
             notes.append(f"{others} more tests were skipped, or ended otherwise than by passing")

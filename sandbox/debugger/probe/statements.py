@@ -95,6 +95,14 @@ def _header(node: ast.AST) -> set[int]:
     return _lines(first, node.end_lineno)
 
 
+def unseen_lines(tree: ast.AST) -> set[int]:
+    """The lines of `continue` statements that CPython before 3.10 may jump over without an event,
+    from a condition to the head of the loop."""
+    if sys.version_info >= (3, 10):
+        return set()
+    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Continue)}
+
+
 def failure_lines(tree: ast.AST) -> set[int]:
     """The first lines of `assert` statements that may have code for their failure alone."""
     found: set[int] = set()

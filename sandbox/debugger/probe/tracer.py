@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
 from .evaluation import condition_holds
 from .interpreter import (
+    LIMIT,
     NO_LINE,
     NONE_INLINED,
     Inlined,
@@ -40,10 +41,13 @@ class Monitor:
         self.watched: list[types.CodeType] = []
         self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
         """By thread: the frame and offset where a step has stopped, before the line's event."""
+        self.stopped_before: tuple[int, int] | None = None
+        """The frame's id and the line where a step begins, before the line's event."""
         events = monitoring.events
         monitoring.use_tool_id(tool, "stepinto")
         monitoring.register_callback(tool, events.PY_START, self._on_start)
         monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
+        monitoring.register_callback(tool, events.PY_THROW, self._on_throw)
         monitoring.register_callback(tool, events.LINE, self._on_line)
         monitoring.register_callback(tool, events.JUMP, self._on_jump)
         monitoring.register_callback(tool, events.BRANCH, self._on_jump)
@@ -61,7 +65,7 @@ class Monitor:
     def _choose_events(self) -> None:
         """Exceptions are only monitored while there is a breakpoint on one."""
         events = self.monitoring.events
-        wanted = events.PY_START | events.PY_RESUME
+        wanted = events.PY_START | events.PY_RESUME | events.PY_THROW
         if self.table.raised.points:
             wanted |= events.RAISE
         self.monitoring.set_events(self.tool, wanted)
@@ -83,8 +87,16 @@ class Monitor:
             return None
         if not NO_LINE or offset != plan.offset:
             return self.monitoring.DISABLE
-        self.at_breakpoint(sys._getframe(1))
+        frame = sys._getframe(1)
+        self.at_breakpoint(frame)
+        self.stopped_before = (id(frame), frame.f_lineno) if self.steps_in(frame) else None
         return None
+
+    def _on_throw(self, code: types.CodeType, offset: int, error: BaseException) -> None:
+        """A suspended generator or coroutine goes on with an exception."""
+        plan = self.table.plan(code)
+        if plan is not None and not self.monitoring.get_local_events(self.tool, code):
+            self._watch(code, plan)
 
     def _watch(self, code: types.CodeType, plan: Plan) -> None:
         events = self.monitoring.events
@@ -173,6 +185,10 @@ class Mending:
         return False  # any other value is an error
 
 
+LEVELS = 14 if sys.version_info[:2] in ((3, 9), (3, 10)) else 9
+"""Levels of the stack that `trace_call` below takes at a call, as measured."""
+
+
 def call_filter(
     table: BreakpointTable,
     on_call: Any,
@@ -247,7 +263,9 @@ class Tracer:
                 self.watch_by_plan(frame)
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        self.others.set_trace(self.filter if needed and not self.monitor else None)
+        traces = bool(needed) and not self.monitor
+        LIMIT.trace(LEVELS if traces else 0)
+        self.others.set_trace(self.filter if traces else None)
 
     def watch_by_plan(self, frame: types.FrameType) -> None:
         """Trace a frame for its breakpoints, if these use the trace function."""
@@ -305,9 +323,11 @@ class Tracer:
             self.monitor.close()
 
     def _at_limit(self, frame: types.FrameType, error: RecursionError) -> None:
-        """A call is about to raise for lack of stack; no event will report it."""
+        """A call is about to raise for lack of stack; no event will report it, and none the lines
+        that run before the trace function is restored."""
         if self.mending is None:
             return
+        self.others.hidden = True
         if self.table.raised.points:
             with MoreStack():
                 self.at_raise(frame, error, None)
@@ -382,6 +402,10 @@ class Tracer:
         if self.off or not frame.f_lineno or self.session.serving_here():
             return
         self.raising = None
+        if self.monitor and self.monitor.stopped_before is not None:
+            stopped, self.monitor.stopped_before = self.monitor.stopped_before, None
+            if stopped == (id(frame), frame.f_lineno):
+                return
         # Where this event repeats a line for an iteration of a comprehension, a step skips it.
         # Breakpoints inside one use the monitor, or no comprehensions are inlined.
         inlined = self._inlined(frame.f_code)

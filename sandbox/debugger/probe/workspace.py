@@ -23,7 +23,7 @@ from .own import (
     source_lines,
     walk,
 )
-from .statements import failure_lines, statements
+from .statements import failure_lines, statements, unseen_lines
 from .wire import CONTROL, Refusal
 
 NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
@@ -54,6 +54,7 @@ class SourceFile:
         tree = ast.parse(data, path)
         self.statements = statements(tree)
         """By line: the statement that it is a part of."""
+        self.unseen = unseen_lines(tree)
         self.functions: list[Function] = []
         self._collect(tree, "", False)
         self.unnamed: list[Function] = []
@@ -153,6 +154,10 @@ RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis
 INSTALLED = ("site-packages", "dist-packages")
 FILE_TIME_STEP = 10_000_000
 """How far Linux's file times lag behind its clock at most: one tick, in nanoseconds."""
+
+
+UNSEARCHED = ("__pycache__", "test", "tests", *INSTALLED)
+"""Folders of the standard library, or of packages, that have no class to look for."""
 
 
 class Workspace:
@@ -319,6 +324,16 @@ class Workspace:
             for name in sorted(files):
                 if name.endswith(".py") and isfile(join(folder, name)):
                     yield join(folder, name)
+
+    def installed_files(self) -> Iterator[str]:
+        """The Python files that can be imported from outside the workspace, the standard library's
+        first, which are fewer."""
+        library = os.path.dirname(os.__file__)
+        for folder in sorted(self.import_folders, key=lambda folder: (folder != library, folder)):
+            for inside, names, files in walk(folder):
+                names[:] = sorted(name for name in names if name not in UNSEARCHED)
+                paths = [join(inside, name) for name in sorted(files) if name.endswith(".py")]
+                yield from filter(isfile, paths)
 
 
 def python_files(folder: str) -> list[str]:

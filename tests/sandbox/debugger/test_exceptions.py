@@ -216,6 +216,10 @@ def test_unknown_exceptions_are_answered_with_the_nearest(some_bench: Workbench)
         event = bench.debugger.set_breakpoint(on(name))
         assert event.error_kind is ErrorKind.BAD_REQUEST
         assert expected in (event.error or "")
+    # Of a module that is not imported yet.
+    event = bench.debugger.set_breakpoint(on("SMTPDataError"))
+    assert (event.error_kind, event.breakpoints[-1].pending) == (None, True)
+    bench.debugger.remove_breakpoint(1)
     known = {"ShopError": True, "csv.Error": True, "KeyError": False, "OSError": False}
     for name, pending in known.items():
         event = bench.debugger.set_breakpoint(on(name))
@@ -224,7 +228,7 @@ def test_unknown_exceptions_are_answered_with_the_nearest(some_bench: Workbench)
     assert "there already" in event.notes[0]
     assert len(event.breakpoints) == 4
     bench.debugger.set_breakpoint(bench.at("end"))
-    bench.debugger.remove_breakpoint(3)
+    bench.debugger.remove_breakpoint(4)
     event = bench.debugger.control(Action.CONTINUE)
     while event.state is State.RUNTIME_ERROR:
         event = bench.debugger.control(Action.CONTINUE)

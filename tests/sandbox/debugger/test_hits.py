@@ -352,3 +352,46 @@ def test_stepping_and_running_count_a_loop_on_one_line_alike(bench: Workbench) -
     assert [p.hits for p in bench.debugger.list_breakpoints().breakpoints] == [3]
     event = bench.debugger.control(Action.CONTINUE)
     assert event.state is State.DONE
+
+
+SUSPENDED = """
+    from contextlib import contextmanager
+
+
+    def numbers():
+        try:
+            yield 1
+        except ValueError:
+            yield 2  # @thrown
+        finally:
+            print("closed")  # @closed
+
+
+    @contextmanager
+    def opened():
+        try:
+            yield
+        except KeyError:
+            print("handled")  # @handled
+
+
+    def main():
+        made = numbers()
+        next(made)
+        with opened():
+            made.throw(ValueError())  # @main
+            made.close()
+            raise KeyError
+
+
+    main()
+"""
+
+
+def test_a_breakpoint_set_in_what_is_suspended_is_hit_by_an_exception(bench: Workbench) -> None:
+    bench.script(SUSPENDED, "main")
+    marks = ("thrown", "closed", "handled")
+    for mark in marks:
+        bench.debugger.set_breakpoint(bench.at(mark))
+    stops = [bench.debugger.control(Action.CONTINUE).line for _ in marks]
+    assert stops == [bench.line(mark) for mark in marks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.debugger import ErrorKind, Launch, StopReason
+from sandbox.debugger import Action, DebugEvent, ErrorKind, Launch, StopReason
 from sandbox.debugger.probe.supervisor import UNFINISHED
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -101,3 +101,32 @@ def test_a_program_that_ends_itself_in_a_test(some_bench: Workbench) -> None:
     event = some_bench.start(test="python -m unittest exits", stop_at_entry=False)
     assert (event.stop_reason, event.exit_code) == (StopReason.EXITED, 0)
     assert event.notes == (UNFINISHED,)
+
+
+def test_the_test_that_runs_is_told_once(suite: Workbench) -> None:
+    suite.write(
+        {
+            "test_it.py": """
+                import pytest
+
+                @pytest.mark.parametrize("number", range(3))
+                def test_each(number):
+                    assert number < 2  # @line
+                    number += 1  # @next
+            """
+        }
+    )
+    points = suite.at("line", "test_it.py", condition="number != 1"), suite.at("next", "test_it.py")
+    told = [note_of(suite.start(*points, test="test_it.py::test_each"))]
+    told += [note_of(suite.debugger.control(Action.CONTINUE)) for _ in range(4)]
+    assert told == [
+        "the test that runs is test_it.py::test_each[0]",
+        "",
+        "the test that runs is test_it.py::test_each[1]",
+        "the test that runs is test_it.py::test_each[2]",
+        "the test that failed is test_it.py::test_each[2]",
+    ]
+
+
+def note_of(event: DebugEvent) -> str:
+    return next((note for note in event.notes if note.startswith("the test that ")), "")

@@ -95,3 +95,19 @@ def test_a_step_into_enters_each_call_of_the_program_on_a_line(bench: Workbench,
         known = {depth: name for depth, name in known.items() if depth <= event.depth}
         event = bench.debugger.control(Action.STEP_INTO)
     assert list(dict.fromkeys(entered)) == list(dict.fromkeys(CALLED[line])), entered
+
+
+def test_a_step_from_a_function_on_one_line_ends_in_its_caller(bench: Workbench) -> None:
+    stop = bench.script(
+        """
+        def double(number): return number * 2  # @double
+
+        total = double(1)
+        print(total)  # @end
+        """,
+        "double",
+    )
+    assert (stop.line, bench.text_of("number")) == (bench.line("double"), "1")
+    returned = bench.debugger.control(Action.STEP_OVER)
+    assert returned.return_value is not None
+    assert bench.debugger.control(Action.STEP_OVER).line == bench.line("end")

@@ -389,11 +389,33 @@ def test_hits_at_several_places_say_where(open_python: Callable[..., Workbench])
 
 def test_hits_in_several_functions_say_which(java_bench: JavaBench) -> None:
     java_bench.program("""
+        public class Program {
+            int half(int end) { return end / 2; } int twice(int n) { return n * 2; } // @line
+
+            public static void main(String[] args) {
+                Program program = new Program();
+                System.out.println(program.half(9) + program.twice(4));
+            }
+        }
+    """)
+    event = java_bench.debugger.collect(java_bench.at("line", watch=("end", "n")), 2)
+    rows = render(event).splitlines()
+    place = f"Program.java:{java_bench.line('line')} in Program"
+    header = rows.index("hit | place | end | n")
+    assert rows[header + 1].startswith(f"1 | {place}.half | 9 | (")
+    assert rows[header + 2].startswith(f"2 | {place}.twice | (")
+    assert rows[header + 2].endswith(" | 4")
+
+
+def test_a_lambda_has_the_this_that_it_captures(java_bench: JavaBench) -> None:
+    java_bench.program("""
         import java.util.stream.IntStream;
 
         public class Program {
             int sum(int end) {
-                return IntStream.range(1, end).map(n -> n * 2).sum(); // @line
+                return IntStream.range(1, end).map(n -> {
+                    return n * 2; // @line
+                }).sum();
             }
 
             public static void main(String[] args) {
@@ -401,12 +423,8 @@ def test_hits_in_several_functions_say_which(java_bench: JavaBench) -> None:
             }
         }
     """)
-    event = java_bench.debugger.collect(java_bench.at("line", watch=("end", "n")), 2)
-    rows = render(event).splitlines()[-4:-1]
-    place = f"Program.java:{java_bench.line('line')} in Program.sum"
-    assert rows[0] == "hit | place | end | n"
-    assert rows[1].startswith(f"1 | {place} | 9 | (")
-    assert rows[2].startswith(f"2 | {place}.<lambda> | (")
+    event = java_bench.debugger.collect(java_bench.at("line", watch=("n",)), 1)
+    assert event.function == "Program.sum.<lambda>"
     assert java_bench.debugger.evaluate("this").error == "this lambda does not capture this"
     assert java_bench.debugger.evaluate("this", 1).error is None
 
