@@ -41,6 +41,9 @@ TESTS = """
             assertTrue(number > 0);
         }
         @Test void passes() { }
+        @Test void assumes() {
+            Assumptions.assumeTrue(false, "no net");
+        }
         @Test @Disabled("too slow") void skips() { }
 
         @Nested class Inner {
@@ -89,6 +92,11 @@ def run(bench: JavaBench, test: str) -> DebugEvent:
         ("EndsTest#each", 0, ["3 tests passed in this run"]),
         ("EndsTest#each[2]", 0, ["EndsTest#each[2] passed in this run"]),
         ("EndsTest#skips", 0, ["EndsTest#skips was skipped"]),
+        (
+            "EndsTest#assumes",
+            0,
+            ["the test was skipped: Assumption failed: no net", "EndsTest#assumes was skipped"],
+        ),
         ("EndsTest$Inner", 0, ["1 test passed in this run", "1 test was skipped"]),
         ("OldTest#raises", 0, ["OldTest#raises passed in this run"]),
     ],
