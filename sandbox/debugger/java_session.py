@@ -169,6 +169,7 @@ def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject
             "methods": list(found.methods),
         },
         "test": found.test,
+        "test_name": found.selector + (f"[{found.invocation}]" if found.invocation else ""),
         "notes": [LIMITS_OFF] if not fork and _has_time_limit(sandbox, found) else [],
     }
 

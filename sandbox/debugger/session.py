@@ -136,8 +136,6 @@ class Debugger:
         """When the program stopped, if it is stopped."""
         self._paused = 0.0
         """Seconds for which the program has been stopped since its start."""
-        self._test = ""
-        """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
         """Whether code was run in the program since its start."""
         self._at: tuple[str | None, int | None] = None, None
@@ -373,7 +371,6 @@ class Debugger:
         self._paused, self._paused_at = 0.0, None
         try:
             target, self._channel = self._new_probe(self._launch)
-            self._test = self._launch.test if target.get("test") else ""
             points = self._requested if self._points is None else [*self._points.values()]
             message = {
                 "target": target,
@@ -557,9 +554,6 @@ class Debugger:
             event = replace(event, breakpoints=tuple(points))
         ended = event.stop_reason is StopReason.EXITED
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
-        if ended and self._test and event.error_kind is None:
-            failed = "it failed" if event.exit_code else "no test failed in this run"
-            event = replace(event, notes=(*event.notes, f"{self._test} has ended: {failed}"))
         raised = event.state is State.POST_MORTEM and event.stop_reason is not None
         if self._ran_code and (ended or raised):
             event = replace(event, notes=(*event.notes, CHANGED_LIVE))

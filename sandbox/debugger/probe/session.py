@@ -412,12 +412,10 @@ class Session:
         self.link.answer(fields)
 
     def say_notes(self) -> None:
-        """Send the remaining notes when the program ends."""
+        """Send the remaining notes when the program has come to its end."""
         lost = self.tracer.others.notice()
         notes = [*self.notes, *lost, *self.outcomes.take(), *self.table.never_held()]
-        hidden = self.tracer.others.hidden
-        if notes or hidden:
-            self.link.say(notes, hidden)
+        self.link.say(notes, self.tracer.others.hidden)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
         """Report that the program could not be started, then end."""

@@ -206,6 +206,10 @@ def place(frames: list[Json]) -> Json:
     return {name: frames[0][name] for name in ("file", "line", "function")} if frames else {}
 
 
+TEST_KINDS = ("name", "pytest", "unittest")
+UNFINISHED = (
+    "the test run did not come to its end: the program ended itself before, as os._exit() does"
+)
 CUT_OFF = (
     "had cut the debugger off (it closed all descriptors, or replaced itself by another program)"
 )
@@ -232,6 +236,9 @@ class Supervisor:
         """Whether the program is known to have started processes."""
         self.hidden = False
         """Whether another tracer has hidden breakpoints."""
+        self.runs_tests = False
+        self.over = False
+        """Whether the program has come to its end, and did not end itself before."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: list[str] = []
@@ -288,6 +295,8 @@ class Supervisor:
 
     def _forward(self, message: Json) -> None:
         self.pending = Pending(message, self.child)
+        if self.pending.launches:
+            self.runs_tests = message["arguments"]["target"]["kind"] in TEST_KINDS
         if self.status is not None:
             self._report_end()
             return
@@ -332,6 +341,7 @@ class Supervisor:
             self.ring.add(message["report"].encode("utf-8", "backslashreplace"))
         self.breakpoints = message.get("breakpoints", self.breakpoints)
         self.hidden |= bool(message.get("hidden"))
+        self.over |= bool(message.get("over"))
 
     def _on_sealed_answer(self, number: object, message: Json) -> None:
         pending = self.pending
@@ -441,6 +451,8 @@ class Supervisor:
         message = self.killed
         if message is None:
             message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
+            if self.runs_tests and not self.over and pending.runs and os.WIFEXITED(self.status):
+                self.notes.append(UNFINISHED)
         message["child_processes"] = self._has_started_others()
         message["hidden"] = self.hidden
         if pending.launches and self.breakpoints is not None:

@@ -145,9 +145,9 @@ class Link:
         self._send({"answer": fields})
 
     def say(self, notes: list[str], hidden: bool) -> None:
-        """Send notes for the supervisor's last answer, when the program ends, and whether another
-        tracer has hidden breakpoints."""
-        self._send({"notes": notes, "hidden": hidden})
+        """Send notes for the supervisor's last answer, when the program has come to its end, and
+        whether another tracer has hidden breakpoints."""
+        self._send({"notes": notes, "hidden": hidden, "over": True})
 
     def report(self, text: str) -> None:
         """Add what the test runner reports to the program's output, which must have been flushed

@@ -14,6 +14,7 @@ TESTS = """
     import static org.junit.jupiter.api.Assertions.*;
 
     import java.io.IOException;
+    import java.time.Duration;
     import java.util.*;
     import java.util.concurrent.*;
     import org.junit.jupiter.api.*;
@@ -95,6 +96,53 @@ TESTS = """
         @Test void suppressed() throws Exception {
             try (Closing closing = new Closing()) {
                 load("eight");
+            }
+        }
+        @Test void passedOn() {
+            try {
+                load("nine");
+            } catch (Coded error) {
+                System.out.println("failed: " + error.code);
+                throw error; // @again
+            }
+        }
+        @Test void sometimes() {
+            try {
+                load("nine");
+            } catch (Coded error) {
+                if (error.code != 4) {
+                    throw error;
+                }
+            }
+            assertEquals(1, 2); // @later
+        }
+        @Test void carried() throws Throwable {
+            Throwable[] raised = new Throwable[1];
+            Thread worker = new Thread(() -> {
+                try {
+                    load("nine"); // @work
+                } catch (Coded error) {
+                    error.addSuppressed(new IOException("can't be kept")); // @kept
+                    raised[0] = error;
+                }
+            });
+            worker.start();
+            worker.join();
+            throw raised[0]; // @carried
+        }
+        @Test void limited() {
+            assertTimeoutPreemptively(Duration.ofSeconds(60), () -> {
+                int size = "three".length();
+                assertEquals(2, size);
+            });
+        }
+        @Test void limitedAndHandled() {
+            assertThrows(Coded.class, () ->
+                assertTimeoutPreemptively(Duration.ofSeconds(60), () -> load("nine")));
+            try {
+                assertTimeoutPreemptively(Duration.ofSeconds(60), () -> load("nine"));
+            } catch (Coded error) {
+                assertEquals(4, error.code);
             }
         }
         @Test void circle() {
@@ -199,15 +247,44 @@ def test_the_causes_of_an_exception_are_told_with_their_places(tests: JavaBench)
     assert tests.text_of("size", frame=1) == "3"
 
 
+@pytest.mark.parametrize("test", ["suppressed", "passedOn"])
+def test_what_only_passes_an_exception_on_does_not_hide_where_it_was_raised(
+    tests: JavaBench, test: str
+) -> None:
+    event = run(tests, test, BreakpointRequest(exception="Coded", uncaught=True))
+    assert (event.state, event.line) == (State.POST_MORTEM, tests.line("coded", FILE))
+    assert [point.hits for point in event.hit] == [1]
+    functions = [frame.function for frame in tests.debugger.stack().frames]
+    assert functions == ["FailsTest.load", f"FailsTest.{test}"]
+
+
+def test_a_handler_that_may_go_on_is_no_end(tests: JavaBench) -> None:
+    event = run(tests, "sometimes")
+    assert (event.state, event.line) == (State.POST_MORTEM, tests.line("later", FILE))
+
+
+def test_an_exception_under_a_preemptive_time_limit_stops_where_it_is_raised(
+    tests: JavaBench,
+) -> None:
+    event = run(tests, "limited")
+    assert event.state is State.POST_MORTEM
+    assert event.function == "FailsTest.limited.<lambda>"
+    assert [value.name for value in tests.debugger.locals().values] == ["size"]
+    event = run(tests, "limitedAndHandled")
+    assert (event.stop_reason, event.exit_code) == (StopReason.EXITED, 0)
+
+
 @pytest.mark.slow
 def test_what_an_exception_suppressed_and_where_it_was_first_is_told(tests: JavaBench) -> None:
-    event = run(tests, "suppressed")
+    event = run(tests, "carried")
     place = created(tests, "coded", "load")
-    assert f"this exception was raised before; it was {place}" in event.notes
+    caller = f"{FILE}:{tests.line('work', FILE)} in FailsTest.carried.<lambda>"
+    note = f"this exception was raised before; it was {place}, called from {caller}"
+    assert (event.line, note in event.notes) == (tests.line("carried", FILE), True)
     lines = behind(event)
     assert lines[0].startswith("    caused by java.lang.NumberFormatException: ")
-    closing = created(tests, "close", "Closing.close")
-    assert lines[1:] == [f"    suppressed java.io.IOException: can't be closed, {closing}"]
+    kept = created(tests, "kept", "carried.<lambda>")
+    assert lines[1:] == [f"    suppressed java.io.IOException: can't be kept, {kept}"]
     event = run(tests, "completed")
     assert event.line == tests.line("get", FILE)
     assert [line.split(":")[0].strip() for line in behind(event)] == [

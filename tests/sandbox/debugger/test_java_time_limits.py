@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -26,12 +27,29 @@ JUPITER = """
 """
 OLD = """
     import org.junit.*;
+    import org.junit.rules.Timeout;
+    import java.util.concurrent.*;
 
     public class OldTest {
         @Test(timeout = 1000) public void limited() throws Exception {
             int number = 1; // @limited
-            while (!Thread.currentThread().isInterrupted()) {
-                number++; // until the runner's clock ends it
+            Thread.sleep(1);
+        }
+        @Test public void waits() throws Exception {
+            CompletableFuture<Integer> future = new CompletableFuture<>();
+            ScheduledExecutorService pool = Executors.newSingleThreadScheduledExecutor();
+            pool.schedule(() -> future.completeExceptionally(new TimeoutException("late")),
+                    1, TimeUnit.SECONDS);
+            int number = 1; // @waits
+            future.get();
+        }
+
+        public static class ByRule {
+            @Rule public Timeout limit = Timeout.millis(1000);
+
+            @Test public void limited() throws Exception {
+                int number = 1; // @by_rule
+                Thread.sleep(1);
             }
         }
     }
@@ -42,12 +60,14 @@ TESTNG = """
     public class OtherTest {
         @Test(timeOut = 1000) public void limited() throws Exception {
             int number = 1; // @limited
-            while (!Thread.currentThread().isInterrupted()) {
-                number++; // until the runner's clock ends it
-            }
+            Thread.sleep(1);
         }
     }
 """
+RUNNERS_LIMIT_OFF = (
+    "the test runner's time limit is switched off in this session: a test that fails by it alone "
+    "passes here"
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +80,7 @@ def tests() -> Iterator[JavaBench]:
 
 def paused_at(bench: JavaBench, mark: str, test: str) -> tuple[DebugEvent, DebugEvent]:
     """The stop, and what comes after a pause that is longer than the test's time limit."""
-    file = f"{test.partition('#')[0]}.java"
+    file = f"{re.split('[$#]', test)[0]}.java"
     stop = bench.start(bench.at(mark, file), test=test)
     assert stop.state is State.RUNTIME
     time.sleep(PAUSE)
@@ -74,18 +94,20 @@ def test_a_limit_of_junit_5_is_off(tests: JavaBench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "said"),
+    ("test", "mark"),
     [
-        ("OldTest#limited", "TestTimedOutException"),
-        pytest.param("OtherTest#limited", "ThreadTimeoutException", marks=pytest.mark.slow),
+        ("OldTest#limited", "limited"),
+        ("OldTest$ByRule#limited", "by_rule"),
+        ("OtherTest#limited", "limited"),
     ],
 )
-def test_a_limit_that_has_no_switch_is_told_with_the_pause(
-    tests: JavaBench, test: str, said: str
-) -> None:
-    stop, end = paused_at(tests, "limited", test)
-    assert LIMITS_OFF not in stop.notes
-    assert (end.state, end.exit_code) == (State.DONE, 1)
-    assert f"{test} failed: " in end.output
-    assert said in end.output
+def test_a_limit_of_junit_4_or_testng_is_off(tests: JavaBench, test: str, mark: str) -> None:
+    stop, end = paused_at(tests, mark, test)
+    assert RUNNERS_LIMIT_OFF in stop.notes
+    assert (end.state, end.exit_code) == (State.DONE, 0)
+
+
+def test_a_limit_that_has_no_switch_is_told_with_the_pause(tests: JavaBench) -> None:
+    _, end = paused_at(tests, "waits", "OldTest#waits")
+    assert end.state is State.POST_MORTEM
     assert any(note.startswith("the program was paused for ") for note in end.notes)

@@ -126,6 +126,64 @@ def test_an_endless_to_string_is_not_run_again(bench: JavaBench, shown: dict[str
     assert text == "Values.Endless{} <its toString() was too slow before and not run>"
 
 
+COUNTS = """
+    import java.util.concurrent.atomic.*;
+
+    public class Program {
+        static int shown;
+        static class Direct {
+            int count;
+            public String toString() { return "shown " + ++count; }
+        }
+        static class Base {
+            String text;
+            String text() {
+                if (text == null) {
+                    text = "made";
+                }
+                return text;
+            }
+        }
+        static class Lazy extends Base {
+            public String toString() { return text(); }
+        }
+        static class Static {
+            public String toString() { return "shown " + note(); }
+            static int note() { return ++shown; }
+        }
+        static class Atomic {
+            final AtomicInteger count = new AtomicInteger();
+            public String toString() { return "shown " + count.incrementAndGet(); }
+        }
+        static class Clean {
+            final AtomicInteger count = new AtomicInteger();
+            final int number = 3;
+            public String toString() { return "number " + number + " of " + count.get(); }
+        }
+        public static void main(String[] args) {
+            Object[] all = {new Direct(), new Lazy(), new Static(), new Atomic(), new Clean()};
+            System.out.println(all.length); // @here
+        }
+    }
+"""
+
+
+def test_a_to_string_that_changes_the_program_is_not_run(java_bench: JavaBench) -> None:
+    java_bench.program(COUNTS, "here")
+    not_run = " <its toString() was not run: it would set a field>"
+    shown = {
+        "all[0]": "Program.Direct{count=0}" + not_run,
+        "all[1]": "Program.Lazy{text=null}" + not_run,
+        "all[2]": "Program.Static{}" + not_run,
+        "all[3]": "Program.Atomic{count=0}" + not_run,
+        "all[4]": "number 3 of 0",
+    }
+    assert {name: java_bench.text_of(name) for name in shown} == shown
+    # Whoever wants it can still run it.
+    assert java_bench.text_of("all[0].toString()") == '"shown 1"'
+    assert java_bench.text_of("shown") == "0"
+
+
 def test_a_to_string_that_may_need_a_lock_is_not_run(java_bench: JavaBench) -> None:
     java_bench.program(LOCKED, "here")
     assert java_bench.text_of("locked") == (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.debugger import Action, DebugEvent, ErrorKind, Launch
+from sandbox.debugger import Action, DebugEvent, ErrorKind, Launch, StopReason
+from sandbox.debugger.probe.supervisor import UNFINISHED
 from tests.sandbox.debugger.conftest import Workbench
 
 SKIPPED = """
@@ -79,6 +80,27 @@ def test_tests_that_unittest_skips(some_bench: Workbench) -> None:
     some_bench.write({"sums.py": test})
     event = some_bench.start(test="python -m unittest sums", stop_at_entry=False)
     assert event.notes == ("each of 2 tests was skipped: not now",)
+
+
+EXITS = """
+    import os, unittest
+
+    def check(number):
+        if number == 2:
+            os._exit(0)
+
+    class ExitTest(unittest.TestCase):
+        def test_all(self):
+            for number in range(5):
+                check(number)
+"""
+
+
+def test_a_program_that_ends_itself_in_a_test(some_bench: Workbench) -> None:
+    some_bench.write({"exits.py": EXITS})
+    event = some_bench.start(test="python -m unittest exits", stop_at_entry=False)
+    assert (event.stop_reason, event.exit_code) == (StopReason.EXITED, 0)
+    assert event.notes == (UNFINISHED,)
 
 
 def test_the_test_that_runs_is_told_once(suite: Workbench) -> None:

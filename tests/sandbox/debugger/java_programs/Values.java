@@ -109,11 +109,12 @@ public class Values {
     }
 
     static class Counted {
-        int asked;
+        final List<String> asked = new ArrayList<>();
 
         @Override
         public String toString() {
-            return "asked " + ++asked;
+            asked.add("once more");
+            return "asked " + asked.size();
         }
     }
 

@@ -191,8 +191,10 @@ final class Runner {
                 ReferenceType type = ((ClassPrepareEvent) event).referenceType();
                 debugging.table.onPrepare(type, debugging.notes);
                 debugging.test.onPrepare(type);
+                debugging.timeLimits.onPrepare(type);
             } else if (event instanceof VMDeathEvent) {
                 debugging.died = true;
+                debugging.verdict.onDeath();
                 // Once the process is gone, the JDK empties the pipe at a time of its own.
                 debugging.debuggee.output.drain();
                 debugging.debuggee.lookForChildren();
@@ -208,6 +210,10 @@ final class Runner {
                 debugging.table.onJumpBack(event);
             } else if (event.request().getProperty(TestRun.ENTRY) != null) {
                 entered = true;
+            } else if (event.request().getProperty(Verdict.EXIT) != null) {
+                debugging.verdict.onExit(event);
+            } else if (event.request().getProperty(TimeLimits.PROPERTY) != null) {
+                debugging.timeLimits.onSet(event, debugging.notes);
             } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
                 debugging.stepper.returns.onReturnPoint(event.location());
             }
@@ -271,16 +277,19 @@ final class Runner {
 
         private Stop raised() {
             ExceptionEvent event = exceptions.get(0);
-            Escape escape = new Escape(event, debugging.program, debugging.handlers);
+            Escape escape = new Escape(
+                    event, debugging.mainThread, debugging.program, debugging.handlers);
             debugging.evaluator.atException(event.exception());
             debugging.causes.onRaised(event.exception(), event.location());
             List<Breakpoint> hit = hits(wanted(escape));
             boolean main = thread.equals(debugging.mainThread);
             boolean ending = debugging.test.isEnding(escape, main);
-            if (TestRun.skips(event.exception())) {
+            if (TestRun.skips(event.exception()) && escapes(escape)) {
                 String message = debugging.values.message(event.exception());
-                debugging.notes.add(
-                        "the test was skipped" + (message == null ? "" : ": " + message));
+                String note = "the test was skipped" + (message == null ? "" : ": " + message);
+                if (!debugging.notes.contains(note)) {
+                    debugging.notes.add(note); // the runner raises it again
+                }
             }
             boolean step = debugging.stepper.interestedIn(escape);
             if (!ending && hit.isEmpty() && !step) {
@@ -299,6 +308,10 @@ final class Runner {
             return stop;
         }
 
+        private boolean escapes(Escape escape) {
+            return !escape.caughtByProgram() && !escape.programGoesOn();
+        }
+
         private List<Breakpoint> wanted(Escape escape) {
             List<Breakpoint> points = new ArrayList<>();
             for (ExceptionEvent event : exceptions) {
@@ -306,8 +319,7 @@ final class Runner {
                 if (owner instanceof Breakpoint) {
                     Breakpoint point = (Breakpoint) owner;
                     boolean program = escape.caughtByProgram() || escape.leavesProgram();
-                    boolean escapes = !escape.caughtByProgram() && !escape.programGoesOn();
-                    boolean wanted = program && (escapes || !point.uncaught);
+                    boolean wanted = program && (escapes(escape) || !point.uncaught);
                     if (wanted && !point.thrownAgain(event)) {
                         points.add(point);
                     }

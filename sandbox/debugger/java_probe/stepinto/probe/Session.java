@@ -131,6 +131,7 @@ final class Session {
         }
         debugging.mainThread = ((VMStartEvent) first.iterator().next()).thread();
         runner.held = first;
+        debugging.verdict.watchExits();
         debugging.requests.await(target.entryClass);
         List<?> breakpoints = (List<?>) arguments.get("breakpoints");
         for (Object wanted : breakpoints == null ? new ArrayList<>() : breakpoints) {
@@ -229,10 +230,14 @@ final class Session {
         boolean inOrder = asked != null || debugging != null && debugging.died;
         boolean outOfMemory = debuggee.ranOutOfMemory();
         boolean test = debugging != null && debugging.program.target.test;
-        if (test && !stopped && code != null && code == NO_SUCH_TEST_CODE) {
+        boolean none = test && code != null && code == NO_SUCH_TEST_CODE;
+        if (none && !stopped && !debugging.verdict.unfinished()) {
             state = "start";
             String said = debuggee.output.take();
             return error(NO_SUCH_TEST, said.isEmpty() ? "there is no such test" : said);
+        }
+        if (test && code != null && asked == null && (inOrder || Processes.signalName(code) == null)) {
+            debugging.notes.addAll(debugging.verdict.notes(code));
         }
         if (test && code != null && code != 0 && paused / 1e9 >= LONG_PAUSE) {
             debugging.notes.add(String.format(Locale.ROOT,

@@ -111,14 +111,23 @@ final class Report {
             String test, String invocation, String status, String message) {
         Long began = running.remove(test);
         Double seconds = began == null ? null : (System.nanoTime() - began) / 1e9;
-        tests++;
-        if (status.equals("failed")) {
-            failures++;
-        }
+        count(status);
         if (observer != null && began != null) {
             observer.accept(test, status.equals("failed"));
         }
         write(text(test, invocation, status, message, seconds));
+    }
+
+    private void count(String status) {
+        tests++;
+        if (status.equals("failed")) {
+            failures++;
+            TestRunner.failed++;
+        } else if (status.equals("passed")) {
+            TestRunner.passed++;
+        } else {
+            TestRunner.skipped++;
+        }
     }
 
     private void write(String text) {

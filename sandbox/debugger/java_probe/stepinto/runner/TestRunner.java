@@ -24,6 +24,12 @@ public final class TestRunner {
     /** The exception that the running test is said to raise, or null; read by the debugger. */
     public static volatile String expectedException;
 
+    /** How many tests have ended in each way, and whether all have; read by the debugger. */
+    static volatile int passed;
+    static volatile int failed;
+    static volatile int skipped;
+    static volatile boolean over;
+
     private TestRunner() {}
 
     @SuppressWarnings("unchecked")
@@ -65,6 +71,7 @@ public final class TestRunner {
             canaries.run();
         }
         report.close(code);
+        over = true;
         // Threads that a test left behind would keep the program alive.
         System.exit(code);
     }

@@ -109,11 +109,13 @@ public final class ByteCode {
 
     /**
      * Where the handler that begins at an instruction raises again what it was given, as compilers
-     * have it for finally blocks and locks; -1 where it may end in another way.
+     * have it for finally blocks, locks and resources, and as a program may have it; -1 where it may
+     * end in another way.
      */
     public int raisesAgain(int entry) {
         int kept = variable(entry, ASTORE, ASTORE_0);
         int loaded = -1;
+        int farthest = entry;
         for (int at = entry; at < code.length && size(at) > 0; at += size(at)) {
             int opcode = code[at] & 0xff;
             boolean leaves = opcode == GOTO && at + distance(at) < entry;
@@ -121,7 +123,10 @@ public final class ByteCode {
                 return -1;
             }
             if (opcode == ATHROW) {
-                return kept >= 0 && kept == loaded ? at : -1;
+                return kept >= 0 && kept == loaded && farthest <= at ? at : -1;
+            }
+            for (int target : targets(at)) {
+                farthest = Math.max(farthest, target);
             }
             loaded = variable(at, ALOAD, ALOAD_0);
         }

@@ -19,6 +19,8 @@ public final class ClassFile {
     private static final int BRIDGE = 0x40;
     /** As the virtual machine names it: {@code demo.Outer$Inner}. */
     public final String name;
+    /** The class that it extends; empty if there is none. */
+    final String parent;
     /** Null if it was not recorded. */
     final String source;
     public final List<Code> methods = new ArrayList<>();
@@ -52,7 +54,7 @@ public final class ClassFile {
         public final int start;
         public final int end;
         public final int entry;
-        /** The class that it catches; null for a finally block or a lock, which pass on. */
+        /** The class that it catches; null for everything, as for a finally block or a lock. */
         public final String type;
 
         Handler(int start, int end, int entry, String type) {
@@ -69,7 +71,8 @@ public final class ClassFile {
         constants = new ConstantPool(in);
         access();
         name = constants.className(count());
-        skip(2);
+        int extended = count();
+        parent = extended == 0 ? "" : constants.className(extended);
         skip(2 * count());
         readMembers(false);
         readMembers(!open);

@@ -21,6 +21,8 @@ public final class Target {
     public final List<String> entryMethods;
 
     public final boolean test;
+    /** How a reader knows the tests that will run: {@code demo.SumTest#adds}. */
+    public final String testName;
     /** To be told at its start. */
     public final List<String> notes;
 
@@ -54,6 +56,7 @@ public final class Target {
             entryMethods.add(method);
         }
         test = fields.flag("test");
+        testName = fields.text("test_name");
         notes = fields.texts("notes");
         attach = "attach".equals(fields.get("kind"));
     }

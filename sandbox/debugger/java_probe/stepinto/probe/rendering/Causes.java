@@ -22,6 +22,7 @@ public final class Causes {
     private static final int MOST = 100;
     private static final int MESSAGE_CHARS = 200;
     private static final int MOST_ELEMENTS = 200;
+    private static final int MOST_CALLERS = 4;
     private static final long MILLIS = 500;
     private static final int REMEMBERED = 1_000;
     private static final String THROWABLE = "java.lang.Throwable";
@@ -57,13 +58,23 @@ public final class Causes {
         if (first == null || first.equals(raisedAt)) {
             return null;
         }
-        Fields origin = new Fields();
-        putOrigin(exception, origin);
+        List<Fields> trace = ownTrace(exception, 1 + MOST_CALLERS);
+        if (trace.isEmpty()) {
+            return null;
+        }
+        Fields origin = trace.get(0);
         boolean here = shown != null && Integer.valueOf(shown.lineNumber()).equals(origin.get("line"))
                 && Program.function(shown).equals(origin.get("function"));
-        return here || origin.isEmpty() ? null
-                : "this exception was raised before; it was created at " + origin.get("file") + ":"
-                        + origin.get("line") + " in " + origin.get("function");
+        if (here) {
+            return null;
+        }
+        List<String> places = new ArrayList<>();
+        for (Fields place : trace) {
+            places.add(place.get("file") + ":" + place.get("line") + " in " + place.get("function"));
+        }
+        String callers = String.join(", ", places.subList(1, places.size()));
+        return "this exception was raised before; it was created at " + places.get(0)
+                + (callers.isEmpty() ? "" : ", called from " + callers);
     }
 
     /** The exceptions behind one, into its fields: the first ones and the last. */
@@ -121,7 +132,9 @@ public final class Causes {
                     .with("depth", depth)
                     .with("type", exception.referenceType().name())
                     .with("message", cut ? line.substring(0, MESSAGE_CHARS) + "..." : line);
-            putOrigin(exception, fields);
+            for (Fields origin : ownTrace(exception, 1)) {
+                fields.putAll(origin);
+            }
             return fields;
         }
     }
@@ -136,30 +149,32 @@ public final class Causes {
         return ask(exception, null, method);
     }
 
-    /** Puts the innermost place of the program's own on an exception's stack trace, if any. */
-    private void putOrigin(ObjectReference exception, Fields fields) {
+    /** The innermost places of the program's own on an exception's stack trace. */
+    private List<Fields> ownTrace(ObjectReference exception, int most) {
         ClassType throwable = (ClassType) machine.classesByName(THROWABLE).get(0);
         Method asked = throwable.concreteMethodByName(
                 "getStackTrace", "()[Ljava/lang/StackTraceElement;");
         Value trace = ask(exception, throwable, asked);
         int length = trace instanceof ArrayReference ? ((ArrayReference) trace).length() : 0;
+        List<Fields> places = new ArrayList<>();
         if (length == 0) {
-            return;
+            return places;
         }
         int end = Math.min(length, MOST_ELEMENTS);
         for (Value each : ((ArrayReference) trace).getValues(0, end)) {
             String type = text(each, "declaringClass");
             Value line = Variables.field(each, "lineNumber");
             int number = line == null ? 0 : ((IntegerValue) line).value();
-            if (number > 0 && program.owns(type)) {
+            if (number > 0 && program.owns(type) && places.size() < most) {
                 String file = program.path(type, text(each, "fileName"));
                 String method = Program.name(text(each, "methodName"));
-                fields.with("file", program.sources.relative(file))
+                places.add(new Fields()
+                        .with("file", program.sources.relative(file))
                         .with("line", number)
-                        .with("function", TypeNames.simple(type) + "." + method);
-                return;
+                        .with("function", TypeNames.simple(type) + "." + method));
             }
         }
+        return places;
     }
 
     private static String text(Value element, String field) {

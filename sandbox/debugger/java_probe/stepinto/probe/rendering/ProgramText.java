@@ -2,6 +2,7 @@ package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
 import java.util.*;
+import stepinto.probe.program.FieldWrites;
 import stepinto.probe.program.TypeNames;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.threads.Invoker.InvocationFailed;
@@ -19,15 +20,17 @@ final class ProgramText {
 
     private final Heap heap;
     private final Invoker invoker;
+    private final FieldWrites writes;
     private final Set<ReferenceType> endless = new HashSet<>();
     private final Map<ObjectReference, Said> said = new HashMap<>();
     private long spent;
     private boolean locksKnown;
     private String locked;
 
-    ProgramText(Heap heap, Invoker invoker) {
+    ProgramText(Heap heap, Invoker invoker, FieldWrites writes) {
         this.heap = heap;
         this.invoker = invoker;
+        this.writes = writes;
     }
 
     /** What an object said: a text, null, or in its place what went wrong. */
@@ -51,7 +54,14 @@ final class ProgramText {
     }
 
     /** Why {@code toString} should not be run and the fields are shown instead; else null. */
-    String obstacle(ReferenceType type) {
+    String obstacleToString(ReferenceType type) {
+        Method method = ((ClassType) type).concreteMethodByName("toString", SIGNATURE);
+        return method != null && writes.in(method)
+                ? "was not run: it would set a field" : obstacle(type);
+    }
+
+    /** Why a method of a class should not be run; else null. */
+    private String obstacle(ReferenceType type) {
         if (endless.contains(type) || spent >= ANSWER_MILLIS) {
             return "was too slow before and not run";
         }

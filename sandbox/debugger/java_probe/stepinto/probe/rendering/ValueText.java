@@ -2,6 +2,7 @@ package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
 import java.util.*;
+import stepinto.probe.program.FieldWrites;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.TypeNames;
 import stepinto.probe.program.Variables.Named;
@@ -21,10 +22,10 @@ public final class ValueText {
     private final ProgramText programText;
     private final Map<ReferenceType, Kind> kinds = new HashMap<>();
 
-    public ValueText(Limits limits, Invoker invoker) {
+    public ValueText(Limits limits, Invoker invoker, FieldWrites writes) {
         this.limits = limits;
         this.containers = new Containers(heap, invoker);
-        this.programText = new ProgramText(heap, invoker);
+        this.programText = new ProgramText(heap, invoker, writes);
     }
 
     /** A new answer begins: what the program's {@code toString} said before may have changed. */
@@ -343,7 +344,7 @@ public final class ValueText {
                 return;
             }
             ProgramText program = programText;
-            String obstacle = program.obstacle(object.referenceType());
+            String obstacle = program.obstacleToString(object.referenceType());
             if (obstacle != null || !program.put(object, text, open.isEmpty())) {
                 fields(object, false);
                 text.putForeign(obstacle == null ? "" : " <its toString() " + obstacle + ">");

@@ -10,19 +10,29 @@ import stepinto.probe.program.Stack;
 
 /** How far an exception gets: which frames it leaves, and where it is caught. */
 public final class Escape {
+    /** Runs code in a thread of its own, and raises its exceptions again in the one that waits. */
+    private static final String TIME_LIMIT = "org.junit.jupiter.api.AssertTimeout";
     final ThreadReference thread;
     final ObjectReference exception;
     final Location thrown;
     /** As the virtual machine has it; null if nothing catches it. */
     private final Location caught;
-    /** Whether it comes to code of the program's own that only passes it on: a finally block. */
+    /** Whether it comes to code of the program's own that only passes it on, as a finally block. */
     public final boolean passedOn;
     private final Program program;
     private final Handlers handlers;
+    /** The thread that runs the test. */
+    private final ThreadReference test;
     private List<Location> places;
+    /** Of the thread's own stack. */
+    private int depth;
+    /** The index of the first frame of the thread that waits for this one; -1 if none does. */
+    private int handedOn = -1;
     private int catcher = -1;
 
-    public Escape(ExceptionEvent event, Program program, Handlers handlers) {
+    public Escape(
+            ExceptionEvent event, ThreadReference test, Program program, Handlers handlers) {
+        this.test = test;
         this.program = program;
         this.handlers = handlers;
         thread = event.thread();
@@ -46,8 +56,38 @@ public final class Escape {
     }
 
     private List<Location> places() {
-        places = places == null ? Stack.places(thread) : places;
+        if (places == null) {
+            places = Stack.places(thread);
+            depth = places.size();
+            int limit = indexOfTimeLimit(places);
+            if (limit >= 0 && !thread.equals(test)) {
+                handOn(limit);
+            }
+        }
         return places;
+    }
+
+    /** Puts in place of a time limit's frame, and those behind it, the program's own that wait. */
+    private void handOn(int limit) {
+        List<Location> waiting = Stack.places(test);
+        int index = indexOfTimeLimit(waiting);
+        while (index >= 0 && index < waiting.size() && !program.owns(waiting.get(index))) {
+            index++;
+        }
+        if (index >= 0) {
+            handedOn = limit;
+            places = new ArrayList<>(places.subList(0, limit));
+            places.addAll(waiting.subList(index, waiting.size()));
+        }
+    }
+
+    private static int indexOfTimeLimit(List<Location> places) {
+        for (int index = 0; index < places.size(); index++) {
+            if (places.get(index).declaringType().name().startsWith(TIME_LIMIT)) {
+                return index;
+            }
+        }
+        return -1;
     }
 
     /** The index of the frame that catches it; the number of frames if none does. */
@@ -57,13 +97,15 @@ public final class Escape {
         }
         List<Location> all = places();
         int index = 0;
-        while (index < all.size()
+        int end = handedOn < 0 ? all.size() : handedOn;
+        while (index < end
                 && (caught == null || !all.get(index).method().equals(caught.method()))) {
             index++;
         }
         // Behind a finally block foreign code is taken to catch everything.
-        Set<String> classes = passedOn ? classes(exception) : new HashSet<>();
-        for (; passedOn && index < all.size(); index++) {
+        boolean beyond = passedOn || index == handedOn;
+        Set<String> classes = beyond ? classes(exception) : new HashSet<>();
+        for (; beyond && index < all.size(); index++) {
             Location place = all.get(index);
             boolean start = place.declaringType().name().equals("java.lang.Thread");
             if (program.owns(place) ? handlers.catches(place, classes) : !start) {
@@ -76,7 +118,8 @@ public final class Escape {
 
     /** The depth of the frame that catches it, 1 the outermost; 0 if none does. */
     int catchDepth() {
-        return places().size() - catcher();
+        boolean elsewhere = handedOn >= 0 && catcher() >= handedOn;
+        return elsewhere ? 0 : depth - catcher();
     }
 
     /** Whether it leaves code of the program's own. */
@@ -136,8 +179,8 @@ public final class Escape {
     /**
      * What the program's own methods do with exceptions, from their class files.
      *
-     * <p>The virtual machine also calls an exception caught if a finally block or the end of a
-     * synchronized one only passes it on.
+     * <p>The virtual machine also calls an exception caught if a finally block, the end of a
+     * synchronized one, a resource to be closed or the program's own handler only passes it on.
      */
     public static final class Handlers {
         private final ClassFiles classFiles;
@@ -156,7 +199,7 @@ public final class Escape {
             boolean any = false;
             for (Handler handler : of(place.method())) {
                 if (handler.entry == place.codeIndex()) {
-                    if (handler.type != null || !raisesAgain(place.method(), handler)) {
+                    if (!raisesAgain(place.method(), handler)) {
                         return false;
                     }
                     any = true;
@@ -169,9 +212,9 @@ public final class Escape {
         boolean catches(Location place, Set<String> classes) {
             for (Handler handler : of(place.method())) {
                 long at = place.codeIndex();
-                boolean takes = handler.start <= at && at < handler.end && (handler.type == null
-                        ? !raisesAgain(place.method(), handler) : classes.contains(handler.type));
-                if (takes) {
+                boolean takes = handler.start <= at && at < handler.end
+                        && (handler.type == null || classes.contains(handler.type));
+                if (takes && !raisesAgain(place.method(), handler)) {
                     return true;
                 }
             }
