@@ -162,6 +162,73 @@ def test_one_execution_of_a_statement_is_one_hit(java_bench: JavaBench) -> None:
     assert stops == sum(HITS.values())
 
 
+RETURNS = """
+    public class Program {
+        static int closed;
+
+        static int value(int number) {
+            try {
+                return number * 10; // @value
+            } finally {
+                closed++;
+            }
+        }
+
+        static int early(int number) {
+            while (true) {
+                try {
+                    if (number == 2) break; // @break
+                    if (number == 1) return number; // @if
+                    number--;
+                } finally {
+                    closed++;
+                }
+            }
+            try {
+                return number; // @variable
+            } finally {
+                number = 0;
+            }
+        }
+
+        static void nothing() {
+            try {
+                closed++;
+                return; // @nothing
+            } finally {
+                closed++;
+            }
+        }
+
+        static int last() {
+            try {
+                closed++;
+            } finally {
+                return closed; // @last
+            }
+        }
+
+        public static void main(String[] args) {
+            value(1);
+            early(1);
+            early(2);
+            nothing();
+            last();
+        }
+    }
+"""
+RETURNED = {"value": 1, "break": 2, "if": 1, "variable": 1, "nothing": 1, "last": 1}
+
+
+def test_a_return_through_a_finally_block_is_one_hit(java_bench: JavaBench) -> None:
+    event = java_bench.program(RETURNS, *RETURNED)
+    found = Counter[int]()
+    while event.state is State.RUNTIME:
+        found[event.line or 0] += 1
+        event = java_bench.debugger.control(Action.CONTINUE)
+    assert {mark: found[java_bench.line(mark)] for mark in RETURNED} == RETURNED
+
+
 def entered(bench: JavaBench, mark: str) -> list[str]:
     """The functions that steps into stop in, from a line to the next."""
     event: DebugEvent = bench.start(bench.at(mark))

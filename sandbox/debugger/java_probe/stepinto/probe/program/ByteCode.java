@@ -21,8 +21,10 @@ public final class ByteCode {
     private static final int IINC = 132;
     private static final int RETURN = 177;
     private static final int ATHROW = 191;
+    private static final int ILOAD = 21;
     private static final int ALOAD = 25;
     private static final int ALOAD_0 = 42;
+    private static final int ALOAD_3 = 45;
     private static final int ASTORE = 58;
     private static final int ASTORE_0 = 75;
     /** The sizes of the instructions, by runs of equal ones: how many, and their bytes. */
@@ -126,6 +128,22 @@ public final class ByteCode {
             loaded = variable(at, ALOAD, ALOAD_0);
         }
         return -1;
+    }
+
+    /** Whether it only jumps on or returns from there, at most with variables as they are. */
+    boolean onlyLeaves(int at) {
+        int end = at;
+        while (isLoad(end)) {
+            end += size(end);
+        }
+        int opcode = code[end] & 0xff;
+        return opcode == GOTO || opcode == GOTO_W || opcode >= IRETURN && opcode <= RETURN;
+    }
+
+    private boolean isLoad(int at) {
+        int opcode = code[at] & 0xff;
+        int loaded = opcode == WIDE ? code[at + 1] & 0xff : opcode;
+        return loaded >= ILOAD && loaded <= ALOAD_3;
     }
 
     /** The variable that an instruction has, one of a kind of its own or of the first four. */
