@@ -37,6 +37,8 @@ public final class ByteCode {
     public final List<Integer> returns = new ArrayList<>();
     /** Where it jumps back, and to which instruction. */
     public final Map<Integer, Integer> jumpsBack = new TreeMap<>();
+    /** Where it jumps forward, other than in a switch, and to which instruction. */
+    public final Map<Integer, Integer> jumpsOn = new TreeMap<>();
     private final byte[] code;
 
     public ByteCode(Method method) {
@@ -50,9 +52,8 @@ public final class ByteCode {
             int opcode = code[at] & 0xff;
             if (opcode >= IRETURN && opcode <= ARETURN) {
                 returns.add(at);
-            } else if ((opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL)
-                    && distance(at) <= 0) {
-                jumpsBack.put(at, at + distance(at));
+            } else if (isNearJump(opcode)) {
+                (distance(at) > 0 ? jumpsOn : jumpsBack).put(at, at + distance(at));
             }
             int size = size(at);
             if (size <= 0) {
@@ -73,8 +74,7 @@ public final class ByteCode {
     List<Integer> targets(int at) {
         List<Integer> found = new ArrayList<>();
         int opcode = code[at] & 0xff;
-        boolean near = opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
-        if (near) {
+        if (isNearJump(opcode)) {
             found.add(at + distance(at));
         } else if (opcode == GOTO_W) {
             found.add(at + number(at + 1));
@@ -88,6 +88,10 @@ public final class ByteCode {
             }
         }
         return found;
+    }
+
+    private static boolean isNearJump(int opcode) {
+        return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
     }
 
     private static byte[] sizes() {
