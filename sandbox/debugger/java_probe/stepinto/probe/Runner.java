@@ -290,6 +290,10 @@ final class Runner {
             if (!ending && hit.stream().anyMatch(point -> point.uncaught)) {
                 debugging.notes.add(escape.fate());
             }
+            String standIn = ending ? escape.standIn() : null;
+            if (standIn != null) {
+                debugging.notes.add(standIn);
+            }
             Stop stop = new Stop("exception", thread);
             stop.exception = event.exception();
             stop.raisedAt = event.location();
