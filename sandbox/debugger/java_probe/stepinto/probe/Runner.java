@@ -269,7 +269,7 @@ final class Runner {
             }
         }
 
-        private Stop raised() {
+        private Stop raised() throws IncompatibleThreadStateException {
             ExceptionEvent event = exceptions.get(0);
             Escape escape = new Escape(event, debugging.program, debugging.handlers);
             debugging.evaluator.atException(event.exception());
@@ -290,9 +290,8 @@ final class Runner {
             if (!ending && hit.stream().anyMatch(point -> point.uncaught)) {
                 debugging.notes.add(escape.fate());
             }
-            String standIn = ending ? escape.standIn() : null;
-            if (standIn != null) {
-                debugging.notes.add(standIn);
+            if (ending) {
+                noteEnd(escape);
             }
             Stop stop = new Stop("exception", thread);
             stop.exception = event.exception();
@@ -301,6 +300,19 @@ final class Runner {
             stop.landing = escape.passedOn;
             stop.hit.addAll(hit);
             return stop;
+        }
+
+        /** Says what the frames of an exception that ends the run do not show. */
+        private void noteEnd(Escape escape) throws IncompatibleThreadStateException {
+            String standIn = escape.standIn();
+            if (standIn != null) {
+                debugging.notes.add(standIn);
+            }
+            Integer invocation = TestRun.invocation(thread);
+            if (invocation != null) {
+                debugging.notes.add("this is invocation [" + invocation
+                        + "] of the test; any after it were not run");
+            }
         }
 
         private List<Breakpoint> wanted(Escape escape) {
