@@ -184,6 +184,92 @@ public class Statements {
         return result;
     }
 
+    static int leaves(int number) {
+        for (int i = 0; i < 4; i++) {
+            try {
+                if (i == 1) continue;
+                if (i == number)
+                    break;
+                next(i);
+            } finally {
+                tick += 10;
+            }
+        }
+        while (true) {
+            tick += 5;
+            try (Resource only = new Resource(4)) {
+                if (next(number) > 2) break;
+                number++;
+            } finally {
+                tick += 100;
+            }
+        }
+        try {
+            try (Resource first = new Resource(5);
+                    Resource second = new Resource(6)) {
+                synchronized (MEMO) {
+                    return sum(number,
+                        next(first.number),
+                        second.number);
+                }
+            } finally {
+                tick += 1000;
+            }
+        } finally {
+            tick += 10000;
+        }
+    }
+
+    static int leavesEarly(int number) {
+        try {
+            if (number == 0) return next(7);
+            synchronized (MEMO) {
+                if (number == 1)
+                    return number;
+            }
+            try {
+                number = 10 / (number - 2);
+            } catch (ArithmeticException error) {
+                return next(8);
+            } finally {
+                tick++;
+            }
+            return number;
+        } finally {
+            tick += 2;
+        }
+    }
+
+    static void leavesVoid(int number) {
+        try {
+            if (number > 0) return;
+            next(number);
+            return;
+        } finally {
+            tick += 3;
+        }
+    }
+
+    static int leavesSwitch(int number) {
+        int value = next(1) + switch (number) {
+            case 0:
+                try {
+                    yield next(2);
+                } finally {
+                    tick += 4;
+                }
+            default:
+                yield number;
+        };
+        try {
+            return number == 0
+                ? next(value)
+                : value;
+        } finally {
+            number = -1;
+        }
+    }
+
     static int switches(String word, Color color) {
         int result = 0;
         switch (word) {
@@ -299,6 +385,13 @@ public class Statements {
         tries(1);
         tries(2);
         tries(0);
+        leaves(2);
+        leaves(5);
+        for (int number = 0; number < 4; number++) {
+            leavesEarly(number);
+            leavesVoid(number);
+            leavesSwitch(number);
+        }
         switches("Aa", Color.RED);
         switches("BB", Color.GREEN);
         switches("C", Color.BLUE);

@@ -7,6 +7,7 @@ import com.sun.source.tree.*;
 import com.sun.source.util.*;
 import java.nio.file.Path;
 import java.util.*;
+import java.util.stream.IntStream;
 import javax.tools.*;
 
 /**
@@ -22,8 +23,13 @@ public class Trace {
     private final Map<Integer, Extent> statements = new TreeMap<>();
     private final Deque<Frame> frames = new ArrayDeque<>();
 
-    /** The lines of a statement; entered from outside of them it is executed once more. */
-    private record Extent(int first, int last, boolean oneLineLoop, boolean nested) {
+    /**
+     * The lines of a statement; entered from outside of them it is executed once more. Not so if it
+     * was on its way out of a try: then it comes back from one of {@code cleanUp}, the lines of
+     * finally blocks and where resources are closed.
+     */
+    private record Extent(
+            int first, int last, boolean oneLineLoop, boolean nested, Set<Integer> cleanUp) {
         boolean holds(int line) {
             return first <= line && line <= last;
         }
@@ -68,6 +74,8 @@ public class Trace {
         private final SourcePositions positions;
         final Map<Integer, Extent> lambdas = new HashMap<>();
         private int nested;
+        /** The clean-up of the tries around. */
+        private Set<Integer> cleanUp = Set.of();
 
         Reader(CompilationUnitTree unit, SourcePositions positions) {
             this.unit = unit;
@@ -111,11 +119,33 @@ public class Trace {
             nested++;
             if (tree.getBody() instanceof ExpressionTree) {
                 int line = first(tree.getBody());
-                lambdas.putIfAbsent(line, new Extent(line, line, false, true));
+                lambdas.putIfAbsent(line, new Extent(line, line, false, true, Set.of()));
             }
+            Set<Integer> around = cleanUp;
+            cleanUp = Set.of();
             scan(tree.getBody(), none);
+            cleanUp = around;
             nested--;
             return none;
+        }
+
+        @Override
+        public Void visitTry(TryTree tree, Void none) {
+            scan(tree.getResources(), none);
+            Set<Integer> around = cleanUp;
+            Tree last = tree.getFinallyBlock();
+            cleanUp = new HashSet<>(around);
+            if (last != null) {
+                IntStream.rangeClosed(first(last), last(last)).forEach(cleanUp::add);
+            }
+            scan(tree.getCatches(), none);
+            if (!tree.getResources().isEmpty()) {
+                cleanUp = new HashSet<>(cleanUp);
+                cleanUp.add(last(tree.getBlock()));
+            }
+            scan(tree.getBlock(), none);
+            cleanUp = around;
+            return scan(last, none);
         }
 
         @Override
@@ -128,7 +158,7 @@ public class Trace {
 
         private void add(Tree tree) {
             int first = first(tree);
-            int last = line(positions.getEndPosition(unit, tree));
+            int last = last(tree);
             Tree body = tree instanceof WhileLoopTree loop ? loop.getStatement()
                     : tree instanceof ForLoopTree loop ? loop.getStatement()
                     : tree instanceof EnhancedForLoopTree loop ? loop.getStatement() : null;
@@ -137,7 +167,15 @@ public class Trace {
                 // Its head: each turn comes back to it from the body.
                 last = Math.max(first, first(body) - (body instanceof BlockTree ? 0 : 1));
             }
-            statements.putIfAbsent(first, new Extent(first, last, oneLine, nested > 0));
+            // What only jumps has no code before the clean-up.
+            boolean jump = tree instanceof BreakTree || tree instanceof ContinueTree
+                    || tree instanceof ReturnTree back && back.getExpression() == null;
+            Set<Integer> after = jump ? Set.of() : cleanUp;
+            statements.putIfAbsent(first, new Extent(first, last, oneLine, nested > 0, after));
+        }
+
+        private int last(Tree tree) {
+            return line(positions.getEndPosition(unit, tree));
         }
 
         private int first(Tree tree) {
@@ -198,7 +236,8 @@ public class Trace {
         if (extent != null && runs(extent, place)) {
             boolean back = place.codeIndex() < top.index;
             // Not where two branches meet, which javac gives the line of the last.
-            boolean outside = !extent.holds(top.line) && (back || begins(place));
+            boolean leaves = !back && extent.cleanUp.contains(top.line);
+            boolean outside = !extent.holds(top.line) && !leaves && (back || begins(place));
             if (outside || extent.oneLineLoop && line == top.line && back) {
                 tell(event.thread().frame(0), place);
             }

@@ -325,3 +325,63 @@ def test_expressions_and_conditions_see_the_exception(tests: JavaBench) -> None:
     error = tests.debugger.evaluate("__exception__").error
     assert error is not None
     assert error.startswith("no variable, field or class is named __exception__ here")
+
+
+INITIALISERS = """
+    public class Program {
+        static int compute() {
+            Object missing = null;
+            return missing.hashCode(); // @raised
+        }
+
+        static class First {
+            static int value = compute();
+        }
+
+        static class Second {
+            static int value = compute();
+        }
+
+        public static void main(String[] args) {
+            try {
+                System.out.println(First.value);
+            } catch (ExceptionInInitializerError error) {
+                System.out.println("caught");
+            }
+            try {
+                System.out.println(Second.value); // @used
+            } catch (CAUGHT error) {
+                System.out.println("never");
+            }
+        }
+    }
+"""
+ERROR = "java.lang.ExceptionInInitializerError"
+
+
+def test_an_exception_that_ends_a_static_initialiser_ends_the_run_as_an_error(
+    java_bench: JavaBench,
+) -> None:
+    java_bench.program(INITIALISERS.replace("CAUGHT", "IllegalStateException"))
+    event = java_bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.output) == (State.POST_MORTEM, "caught\n")
+    assert event.line == java_bench.line("raised")
+    assert (
+        f"this exception ends the static initialiser of Program.Second, so {ERROR}, caused by it,"
+        f" ends the run; it is raised at Program.java:{java_bench.line('used')} in Program.main"
+    ) in event.notes
+
+
+def test_a_handler_of_the_exception_does_not_catch_the_error_of_the_initialiser(
+    java_bench: JavaBench,
+) -> None:
+    java_bench.program(INITIALISERS.replace("CAUGHT", "NullPointerException"))
+    event = java_bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.line) == (State.POST_MORTEM, java_bench.line("used"))
+    assert event.exception is not None
+    assert event.exception.type == ERROR
+    [cause] = event.exception.related
+    assert (cause.type, cause.line) == (
+        "java.lang.NullPointerException",
+        java_bench.line("raised"),
+    )

@@ -125,6 +125,24 @@ def test_repeated_and_dynamic_tests_have_invocations_too(tests: JavaBench) -> No
 
 
 @pytest.mark.parametrize(
+    ("test", "number"),
+    [
+        ("ManyTest#squares", 2),
+        pytest.param("ManyTest#squares[2]", 2, marks=pytest.mark.slow),
+        pytest.param("ManyTest#repeated", 3, marks=pytest.mark.slow),
+        ("ManyTest#made", 2),
+        pytest.param("NewTest#small", None, marks=pytest.mark.slow),
+    ],
+)
+def test_the_failing_invocation_is_named(tests: JavaBench, test: str, number: int | None) -> None:
+    event = tests.debugger.start(Launch(test, stop_at_entry=False))
+    assert event.state is State.POST_MORTEM
+    notes = [note for note in event.notes if "invocation" in note]
+    wanted = f"this is invocation [{number}] of the test; any after it were not run"
+    assert notes == ([wanted] if number else [])
+
+
+@pytest.mark.parametrize(
     ("test", "said"),
     [
         ("ManyTest#squares[4]", "has no such invocation"),

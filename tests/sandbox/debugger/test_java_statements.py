@@ -162,6 +162,73 @@ def test_one_execution_of_a_statement_is_one_hit(java_bench: JavaBench) -> None:
     assert stops == sum(HITS.values())
 
 
+RETURNS = """
+    public class Program {
+        static int closed;
+
+        static int value(int number) {
+            try {
+                return number * 10; // @value
+            } finally {
+                closed++;
+            }
+        }
+
+        static int early(int number) {
+            while (true) {
+                try {
+                    if (number == 2) break; // @break
+                    if (number == 1) return number; // @if
+                    number--;
+                } finally {
+                    closed++;
+                }
+            }
+            try {
+                return number; // @variable
+            } finally {
+                number = 0;
+            }
+        }
+
+        static void nothing() {
+            try {
+                closed++;
+                return; // @nothing
+            } finally {
+                closed++;
+            }
+        }
+
+        static int last() {
+            try {
+                closed++;
+            } finally {
+                return closed; // @last
+            }
+        }
+
+        public static void main(String[] args) {
+            value(1);
+            early(1);
+            early(2);
+            nothing();
+            last();
+        }
+    }
+"""
+RETURNED = {"value": 1, "break": 2, "if": 1, "variable": 1, "nothing": 1, "last": 1}
+
+
+def test_a_return_through_a_finally_block_is_one_hit(java_bench: JavaBench) -> None:
+    event = java_bench.program(RETURNS, *RETURNED)
+    found = Counter[int]()
+    while event.state is State.RUNTIME:
+        found[event.line or 0] += 1
+        event = java_bench.debugger.control(Action.CONTINUE)
+    assert {mark: found[java_bench.line(mark)] for mark in RETURNED} == RETURNED
+
+
 def entered(bench: JavaBench, mark: str) -> list[str]:
     """The functions that steps into stop in, from a line to the next."""
     event: DebugEvent = bench.start(bench.at(mark))
@@ -184,6 +251,64 @@ def test_a_step_into_enters_what_is_called_behind_a_library(
 ) -> None:
     java_bench.write({"Program.java": CALLS})
     assert entered(java_bench, mark) == ENTERED[mark]
+
+
+BRANCHES = """
+    public class Program {
+        static int twice(int number) {
+            return switch (number) { // @switch
+                case 1 -> 10;
+                case 2 -> {
+                    int twice = number * 2;
+                    yield twice; // @yield
+                }
+                default -> 0;
+            };
+        }
+
+        static boolean both(int a, int b) {
+            return a > 0 // @and
+                && Math.abs(b) > 0
+                && b > 1;
+        }
+
+        public static void main(String[] args) {
+            int number = args.length;
+            int chosen = number == 0 // @chosen
+                ? Math.abs(-1)
+                : Math.abs(-2);
+            int got = twice(2); // @twice
+            boolean all = both(0, 1); // @both
+            for (int each : new int[] {1, 2}) { // @for
+                number += each;
+            }
+            try {
+                number /= args.length; // @raises
+            } catch (ArithmeticException error) { number = 9; // @caught
+            }
+            System.out.println(chosen + got + number + " " + all); // @end
+        }
+    }
+"""
+
+
+def test_a_step_tells_no_line_of_a_branch_that_is_not_taken(java_bench: JavaBench) -> None:
+    java_bench.write({"Program.java": BRANCHES})
+    line = java_bench.line
+    event = java_bench.start(java_bench.at("chosen"), java_bench.at("yield"), java_bench.at("and"))
+    lines, returned = [event.line], list[str]()
+    while event.line != line("end"):
+        event = java_bench.debugger.control(Action.STEP_OVER)
+        lines.append(event.line)
+        returned += [event.return_value.text] if event.return_value else []
+    head = line("chosen")
+    assert lines == [
+        *(head, head + 1, line("twice"), line("yield")),
+        *(line("switch"), line("twice"), line("both"), line("and"), line("both")),
+        *(line("for"), line("for") + 1, line("for"), line("for") + 1, line("for")),
+        *(line("raises"), line("raises"), line("caught"), line("end")),
+    ]
+    assert returned == ["4", "false"]
 
 
 RESTARTED = """

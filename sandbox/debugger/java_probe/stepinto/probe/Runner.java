@@ -275,7 +275,7 @@ final class Runner {
             }
         }
 
-        private Stop raised() {
+        private Stop raised() throws IncompatibleThreadStateException {
             ExceptionEvent event = exceptions.get(0);
             Escape escape = new Escape(
                     event, debugging.mainThread, debugging.program, debugging.handlers);
@@ -299,6 +299,9 @@ final class Runner {
             if (!ending && hit.stream().anyMatch(point -> point.uncaught)) {
                 debugging.notes.add(escape.fate());
             }
+            if (ending) {
+                noteEnd(escape);
+            }
             Stop stop = new Stop("exception", thread);
             stop.exception = event.exception();
             stop.raisedAt = event.location();
@@ -310,6 +313,19 @@ final class Runner {
 
         private boolean escapes(Escape escape) {
             return !escape.caughtByProgram() && !escape.programGoesOn();
+        }
+
+        /** Says what the frames of an exception that ends the run do not show. */
+        private void noteEnd(Escape escape) throws IncompatibleThreadStateException {
+            String standIn = escape.standIn();
+            if (standIn != null) {
+                debugging.notes.add(standIn);
+            }
+            Integer invocation = TestRun.invocation(thread);
+            if (invocation != null) {
+                debugging.notes.add("this is invocation [" + invocation
+                        + "] of the test; any after it were not run");
+            }
         }
 
         private List<Breakpoint> wanted(Escape escape) {

@@ -81,7 +81,7 @@ interface Expression {
             int used = first == null ? 0 : 1;
             while (found == null && used < names.size()) {
                 String name = String.join(".", names.subList(0, ++used));
-                ReferenceType type = scope.types.named(name, scope.here);
+                ReferenceType type = scope.types.named(name, scope.place());
                 found = type == null ? null : Operand.of(type);
             }
             if (found == null) {

@@ -1,5 +1,6 @@
 package stepinto.probe.evaluation;
 
+import com.sun.jdi.ClassType;
 import com.sun.jdi.Value;
 import com.sun.source.tree.*;
 import com.sun.source.util.SimpleTreeVisitor;
@@ -215,7 +216,15 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
         if (SourceVersion.isName(tree.toString())) {
             return new Expression.Path(tree.toString());
         }
-        return new Expression.Member(isSuper(owner) ? self(null) : of(owner), name);
+        return new Expression.Member(isSuper(owner) ? Interpreter::parent : of(owner), name);
+    }
+
+    /** {@code this} as its superclass declares it, whose fields its own class may hide. */
+    private static Operand parent(Scope scope) throws EvaluationFailed {
+        if (scope.self() == null) {
+            throw scope.noSelf("super");
+        }
+        return Operand.of(scope.self(), ((ClassType) scope.here).superclass().name());
     }
 
     private static boolean isSuper(Tree tree) {

@@ -258,6 +258,13 @@ final class Operations {
         if (!concrete) {
             throw new EvaluationFailed(type + " is abstract; it can't be created");
         }
+        for (Field field : found.fields()) {
+            if (field.name().startsWith("val$")) {
+                throw new EvaluationFailed(type + " is a local class that uses the variable "
+                        + field.name().substring("val$".length())
+                        + " around it; only the program can create it");
+            }
+        }
         List<Operand> operands = values(scope, arguments);
         List<Method> constructors = named(found, "<init>");
         ObjectReference outer = outer(scope, found, constructors);

@@ -93,6 +93,11 @@ final class Scope {
                         : "there is no " + word + " in a static method");
     }
 
+    /** Where the frame stands. */
+    Location place() throws EvaluationFailed {
+        return at.frame().location();
+    }
+
     VirtualMachine machine() {
         return types.machine;
     }

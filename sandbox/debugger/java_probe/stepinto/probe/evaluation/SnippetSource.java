@@ -58,6 +58,12 @@ final class SnippetSource {
         // What an earlier code declared may be declared anew.
         locals.keySet().removeAll(snippet.declared().keySet());
         Names names = new Names(snippet, locals.keySet());
+        for (String name : names.used) {
+            if (!locals.containsKey(name) && scope.types.isLocal(name, scope.place())) {
+                throw new EvaluationFailed(name + " is a local class, which code that has to be"
+                        + " compiled can't name; leave out the lambda, loop or block");
+            }
+        }
         this.code = names.rewritten();
         for (int level = 0; level < levels.size(); level++) {
             Scope.Level each = levels.get(level);

@@ -44,7 +44,7 @@ final class TypeName {
         if (Primitives.isPrimitive(name)) {
             return toString();
         }
-        ReferenceType type = scope.types.named(name, scope.here);
+        ReferenceType type = scope.types.named(name, scope.place());
         if (type == null) {
             throw new EvaluationFailed(
                     "there is no class " + name + " here; write its full name, package and all");

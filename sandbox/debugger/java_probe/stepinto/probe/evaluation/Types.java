@@ -23,6 +23,8 @@ final class Types {
     private final Map<String, ReferenceType> found = new HashMap<>();
     private final Map<String, Set<String>> ancestors = new HashMap<>();
     private final Map<String, Imports> imports = new HashMap<>();
+    /** By the path of the file and the name. */
+    private final Map<String, LocalClasses> localClasses = new HashMap<>();
     private final Set<String> missing = new HashSet<>();
 
     Types(VirtualMachine machine, Invoker invoker, Sources sources) {
@@ -87,13 +89,14 @@ final class Types {
         }
     }
 
-    /** A class as source names it, qualified or not; null if there is none. */
-    ReferenceType named(String name, ReferenceType here) {
+    /** A class as source names it at a place, qualified or not; null if there is none. */
+    ReferenceType named(String name, Location place) throws EvaluationFailed {
+        ReferenceType here = place.declaringType();
         int dot = name.lastIndexOf('.');
         if (dot < 0) {
-            return simple(name, here);
+            return simple(name, place);
         }
-        ReferenceType outer = named(name.substring(0, dot), here);
+        ReferenceType outer = named(name.substring(0, dot), place);
         if (outer != null) {
             return member(outer, name.substring(dot + 1), here);
         }
@@ -110,8 +113,13 @@ final class Types {
         return may ? find(binaryName, here) : null;
     }
 
-    private ReferenceType simple(String name, ReferenceType here) {
+    private ReferenceType simple(String name, Location place) throws EvaluationFailed {
+        ReferenceType here = place.declaringType();
         for (ReferenceType outer = here; outer != null; outer = enclosing(outer)) {
+            LocalClasses.Declared local = local(name, place, outer);
+            if (local != null) {
+                return loaded(name, local, outer);
+            }
             if (TypeNames.simple(outer.name()).equals(name)
                     || outer.name().endsWith("$" + name)) {
                 return outer;
@@ -128,6 +136,53 @@ final class Types {
             }
         }
         return null;
+    }
+
+    /** Whether a name means a class that a block declares. */
+    boolean isLocal(String name, Location place) {
+        for (ReferenceType outer = place.declaringType(); outer != null; ) {
+            if (local(name, place, outer) != null) {
+                return true;
+            }
+            outer = enclosing(outer);
+        }
+        return false;
+    }
+
+    /** The class of a name that a block in the code of a class declares; null if none does. */
+    private LocalClasses.Declared local(String name, Location place, ReferenceType outer) {
+        String path = sourceOf(place.declaringType());
+        if (path == null) {
+            return null;
+        }
+        int depth = 0;
+        for (ReferenceType each = outer; each != null; each = enclosing(each)) {
+            depth++;
+        }
+        return localClasses
+                .computeIfAbsent(path + ":" + name,
+                        key -> new LocalClasses(sources.compiled(path), name))
+                .at(place.lineNumber(), depth);
+    }
+
+    /** Compilers number the local classes of one name in a class; their lines tell them apart. */
+    private ReferenceType loaded(String name, LocalClasses.Declared local, ReferenceType outer)
+            throws EvaluationFailed {
+        int number = 1;
+        ReferenceType type = find(outer.name() + "$1" + name, outer);
+        while (type != null) {
+            try {
+                for (Location line : type.allLineLocations()) {
+                    if (local.first <= line.lineNumber() && line.lineNumber() <= local.last) {
+                        return type;
+                    }
+                }
+            } catch (AbsentInformationException absent) {
+                break;
+            }
+            type = find(outer.name() + "$" + ++number + name, outer);
+        }
+        throw new EvaluationFailed("the class of the local class " + name + " is not known");
     }
 
     /** A nested class of a class, or of what it extends. */
@@ -148,17 +203,22 @@ final class Types {
         return dollar <= 0 ? null : find(type.name().substring(0, dollar), type);
     }
 
+    /** The path of the file that a class was compiled from; null if it is not known. */
+    private String sourceOf(ReferenceType type) {
+        String name = type.name();
+        String folder = name.substring(0, name.lastIndexOf('.') + 1).replace('.', '/');
+        try {
+            return sources.find(folder + type.sourceName());
+        } catch (AbsentInformationException absent) {
+            return null;
+        }
+    }
+
     Imports imports(ReferenceType here) {
         return imports.computeIfAbsent(here.name(), name -> {
             int dot = name.lastIndexOf('.');
-            String[] lines = {};
-            try {
-                String folder = name.substring(0, dot + 1).replace('.', '/');
-                String path = sources.find(folder + here.sourceName());
-                lines = path == null ? lines : sources.lines(path);
-            } catch (AbsentInformationException absent) {
-                lines = new String[0];
-            }
+            String path = sourceOf(here);
+            String[] lines = path == null ? new String[0] : sources.lines(path);
             return new Imports(name.substring(0, Math.max(dot, 0)), lines);
         });
     }

@@ -21,8 +21,10 @@ public final class ByteCode {
     private static final int IINC = 132;
     private static final int RETURN = 177;
     private static final int ATHROW = 191;
+    private static final int ILOAD = 21;
     private static final int ALOAD = 25;
     private static final int ALOAD_0 = 42;
+    private static final int ALOAD_3 = 45;
     private static final int ASTORE = 58;
     private static final int ASTORE_0 = 75;
     /** The sizes of the instructions, by runs of equal ones: how many, and their bytes. */
@@ -35,6 +37,8 @@ public final class ByteCode {
     public final List<Integer> returns = new ArrayList<>();
     /** Where it jumps back, and to which instruction. */
     public final Map<Integer, Integer> jumpsBack = new TreeMap<>();
+    /** Where it jumps forward, other than in a switch, and to which instruction. */
+    public final Map<Integer, Integer> jumpsOn = new TreeMap<>();
     private final byte[] code;
 
     public ByteCode(Method method) {
@@ -48,9 +52,8 @@ public final class ByteCode {
             int opcode = code[at] & 0xff;
             if (opcode >= IRETURN && opcode <= ARETURN) {
                 returns.add(at);
-            } else if ((opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL)
-                    && distance(at) <= 0) {
-                jumpsBack.put(at, at + distance(at));
+            } else if (isNearJump(opcode)) {
+                (distance(at) > 0 ? jumpsOn : jumpsBack).put(at, at + distance(at));
             }
             int size = size(at);
             if (size <= 0) {
@@ -71,8 +74,7 @@ public final class ByteCode {
     List<Integer> targets(int at) {
         List<Integer> found = new ArrayList<>();
         int opcode = code[at] & 0xff;
-        boolean near = opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
-        if (near) {
+        if (isNearJump(opcode)) {
             found.add(at + distance(at));
         } else if (opcode == GOTO_W) {
             found.add(at + number(at + 1));
@@ -86,6 +88,10 @@ public final class ByteCode {
             }
         }
         return found;
+    }
+
+    private static boolean isNearJump(int opcode) {
+        return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
     }
 
     private static byte[] sizes() {
@@ -131,6 +137,22 @@ public final class ByteCode {
             loaded = variable(at, ALOAD, ALOAD_0);
         }
         return -1;
+    }
+
+    /** Whether it only jumps on or returns from there, at most with variables as they are. */
+    boolean onlyLeaves(int at) {
+        int end = at;
+        while (isLoad(end)) {
+            end += size(end);
+        }
+        int opcode = code[end] & 0xff;
+        return opcode == GOTO || opcode == GOTO_W || opcode >= IRETURN && opcode <= RETURN;
+    }
+
+    private boolean isLoad(int at) {
+        int opcode = code[at] & 0xff;
+        int loaded = opcode == WIDE ? code[at + 1] & 0xff : opcode;
+        return loaded >= ILOAD && loaded <= ALOAD_3;
     }
 
     /** The variable that an instruction has, one of a kind of its own or of the first four. */

@@ -95,6 +95,7 @@ public final class LineStarts {
             }
             depths.put(index, handler == null ? stack.before(index) : 0);
         }
+        forgetReturns(depths.keySet(), new ByteCode(file.bytes(code)));
         // At the end of a try's body, on the line of its catch, resources are closed.
         depths.keySet().removeIf(index -> !caught.isEmpty() && !caught.contains(index));
         int least = depths.isEmpty() ? 0 : Collections.min(depths.values());
@@ -106,6 +107,15 @@ public final class LineStarts {
         });
         starts.begins = least == 0 && !depths.isEmpty();
         return starts;
+    }
+
+    /** A return or a jump, begun before a finally block, comes back to its line after that. */
+    private static void forgetReturns(Set<Integer> indices, ByteCode instructions) {
+        Set<Integer> leaving = new HashSet<>(indices);
+        leaving.removeIf(index -> !instructions.onlyLeaves(index));
+        if (leaving.size() < indices.size()) {
+            indices.removeAll(leaving);
+        }
     }
 
     /** The handler that begins at an index, with the first of its stretches; null if none does. */

@@ -12,6 +12,9 @@ import stepinto.probe.program.Stack;
 public final class Escape {
     /** Runs code in a thread of its own, and raises its exceptions again in the one that waits. */
     private static final String TIME_LIMIT = "org.junit.jupiter.api.AssertTimeout";
+    private static final Set<String> INITIALISER_ERROR = new HashSet<>(Arrays.asList(
+            "java.lang.ExceptionInInitializerError", "java.lang.LinkageError",
+            "java.lang.Error", "java.lang.Throwable"));
     final ThreadReference thread;
     final ObjectReference exception;
     final Location thrown;
@@ -112,8 +115,49 @@ public final class Escape {
                 break;
             }
         }
-        catcher = index;
+        int initialiser = initialiser(index);
+        catcher = initialiser < 0 ? index : behind(initialiser);
         return catcher;
+    }
+
+    /** The index of the static initialiser that it leaves before that of a frame; -1 if none. */
+    private int initialiser(int end) {
+        boolean wrapped = !classes(exception).contains("java.lang.Error");
+        for (int index = 0; wrapped && index < end; index++) {
+            if (places().get(index).method().isStaticInitializer()) {
+                return index;
+            }
+        }
+        return -1;
+    }
+
+    /** The frame that catches the error which stands for it behind a static initialiser. */
+    private int behind(int initialiser) {
+        int index = initialiser + 1;
+        while (index < places().size()
+                && program.owns(places().get(index))
+                && !handlers.catches(places().get(index), INITIALISER_ERROR)) {
+            index++;
+        }
+        return index;
+    }
+
+    /** What ends the run in its place if it leaves a static initialiser; null if it does not. */
+    public String standIn() {
+        int initialiser = initialiser(catcher());
+        if (initialiser < 0) {
+            return null;
+        }
+        List<Location> all = places();
+        String type = TypeNames.simple(all.get(initialiser).declaringType().name());
+        String text = "this exception ends the static initialiser of " + type
+                + ", so java.lang.ExceptionInInitializerError, caused by it, ends the run";
+        Location user = initialiser + 1 < all.size() ? all.get(initialiser + 1) : null;
+        if (user == null || !program.owns(user)) {
+            return text;
+        }
+        return text + "; it is raised at " + program.sources.relative(program.path(user)) + ":"
+                + user.lineNumber() + " in " + Program.function(user);
     }
 
     /** The depth of the frame that catches it, 1 the outermost; 0 if none does. */

@@ -48,6 +48,8 @@ public final class Stepper {
     private String from;
     private int base;
     private int baseLine;
+    /** Where branches of the step's line have met; null if none have. */
+    private Location joined;
     private boolean library;
     private int goal;
     /** Whether nothing foreign was left on the way out. */
@@ -77,6 +79,7 @@ public final class Stepper {
         from = Program.function(place);
         base = thread.frameCount() - top.index;
         baseLine = place.lineNumber();
+        joined = null;
         returns.forget();
         if (action.equals(OUT)) {
             returns.watch(thread, base, place, false);
@@ -159,8 +162,15 @@ public final class Stepper {
         if (phase == Phase.LEAVING || depth < base || gone) {
             return landed(depth, place, notes);
         }
+        if (depth == base && phase == Phase.LINE && joins(place)) {
+            joined = place;
+            returns.watch(thread, base, place, true);
+            line();
+            return false;
+        }
         if (depth == base) {
-            boolean midway = phase == Phase.THROUGH && place.lineNumber() == baseLine;
+            boolean goesOn = joined != null && joined.codeIndex() < place.codeIndex();
+            boolean midway = (phase == Phase.THROUGH || goesOn) && place.lineNumber() == baseLine;
             if (midway) {
                 line();
             }
@@ -178,6 +188,29 @@ public final class Stepper {
             line();
         } else {
             through(place);
+        }
+        return false;
+    }
+
+    /**
+     * Whether the step's line jumps to where the branches of an expression meet: compilers give
+     * that the line of the last branch, which has not been executed.
+     */
+    private boolean joins(Location place) {
+        Method method = place.method();
+        try {
+            if (method.locationsOfLine(place.lineNumber()).contains(place)) {
+                return false;
+            }
+        } catch (AbsentInformationException absent) {
+            return false;
+        }
+        for (Map.Entry<Integer, Integer> jump : new ByteCode(method).jumpsOn.entrySet()) {
+            int line = method.locationOfCodeIndex(jump.getKey()).lineNumber();
+            boolean own = line == baseLine || joined != null && line == joined.lineNumber();
+            if (own && jump.getValue() == place.codeIndex()) {
+                return true;
+            }
         }
         return false;
     }
@@ -214,6 +247,7 @@ public final class Stepper {
             direct = true;
             base = depth;
             baseLine = place.lineNumber();
+            joined = null;
             line();
             return false;
         }
@@ -223,6 +257,7 @@ public final class Stepper {
             // What was left may call more of the program's own, as a stream does.
             base = depth - index;
             baseLine = Stack.places(thread).get(index).lineNumber();
+            joined = null;
             through(place);
         } else if (index >= 0) {
             leave(depth - index);
@@ -288,7 +323,8 @@ public final class Stepper {
         private int looked;
 
         /** Watch the frame of that depth; if {@code lineOnly}, only while it stays on its line. */
-        void watch(ThreadReference inThread, int ofDepth, Location place, boolean lineOnly) {
+        void watch(ThreadReference inThread, int ofDepth, Location place, boolean lineOnly)
+                throws IncompatibleThreadStateException {
             thread = inThread;
             depth = ofDepth;
             looked = 0;
@@ -299,6 +335,10 @@ public final class Stepper {
                 }
                 return returning;
             });
+            if (found.contains(place)) {
+                onReturnPoint(place); // it stands there already
+                return;
+            }
             for (Location point : found) {
                 if (lineOnly && point.lineNumber() != place.lineNumber()) {
                     continue;

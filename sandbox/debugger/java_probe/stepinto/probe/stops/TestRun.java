@@ -28,6 +28,12 @@ public final class TestRun {
                     "org.junit.AssumptionViolatedException",
                     "org.junit.internal.AssumptionViolatedException",
                     "org.testng.SkipException");
+    private static final String DESCRIPTORS = "org.junit.jupiter.engine.descriptor.";
+    /** What JUnit 5 has for one run of a test of several, with its number. */
+    private static final List<String> INVOCATIONS =
+            Arrays.asList(
+                    DESCRIPTORS + "TestTemplateInvocationTestDescriptor",
+                    DESCRIPTORS + "DynamicTestTestDescriptor");
     private static final int MANY_OF_A_CLASS = 300;
     private static final int MANY = 3000;
     private final VirtualMachine machine;
@@ -122,6 +128,20 @@ public final class TestRun {
         return (mainThread || escape.leavesTest(target.entryMethods))
                 && !skips(escape.exception)
                 && !isExpected(escape);
+    }
+
+    /** Which invocation a thread runs of a test that has several: its number; null if of none. */
+    public static Integer invocation(ThreadReference thread)
+            throws IncompatibleThreadStateException {
+        for (StackFrame frame : thread.frames()) {
+            boolean engine = frame.location().declaringType().name().startsWith(DESCRIPTORS);
+            ObjectReference owner = engine ? frame.thisObject() : null;
+            if (owner != null && INVOCATIONS.contains(owner.referenceType().name())) {
+                Value number = Variables.field(owner, "index");
+                return number instanceof IntegerValue ? ((IntegerValue) number).value() : null;
+            }
+        }
+        return null;
     }
 
     /** Whether an exception only says that the test is skipped. */
