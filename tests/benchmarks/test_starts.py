@@ -21,12 +21,16 @@ LEAST = {
     "projects": ("--list", "projects.yaml", "--folder", "."),
     "reading": (".", "--sample", "0"),
     "rollouts": ("parts",),
+    "truth": ("--version", "3.11", "--program", "loops"),
+    "truth_java": (),
 }
 """Arguments of each; paths are below the test's own folder, `demonstrations` the repository's."""
 
 
 def test_none_is_left_out() -> None:
-    assert {path.stem for path in BENCHMARKS.glob("[!_]*.py")} == LEAST.keys()
+    modules = {path.stem for path in BENCHMARKS.glob("[!_]*.py")}
+    packages = {path.parent.name for path in BENCHMARKS.glob("*/__main__.py")}
+    assert modules | packages == LEAST.keys()
 
 
 @pytest.mark.parametrize("name", LEAST)

@@ -171,7 +171,7 @@ def test_what_lacks_something_is_no_bug(tmp_path: Path, caplog: pytest.LogCaptur
         found(folder)
     told = str(refusal.value)
     assert "no bug is to be seen: 1 test lacks what it needs here, such as " in told
-    assert "FixtureLookupError: fixture 'faker' not found; benchmark.packages" in told
+    assert "FixtureLookupError: fixture 'faker' not found; benchmark.more_packages" in told
 
 
 @pytest.mark.parametrize(

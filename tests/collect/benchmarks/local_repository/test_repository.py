@@ -455,10 +455,10 @@ def test_a_session_whose_fixture_fails_says_so(
 def test_a_missing_module_of_a_conftest_is_told_with_what_to_do(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", {**BUGGY, "tests/conftest.py": "import nowhere\n"})
     told = refused(folder)
-    assert "benchmark.packages " in told
+    assert "benchmark.more_packages " in told
     assert "No module named 'nowhere'" in told
     with (
-        pytest.raises(DebuggerError, match=r"(?s)No module named 'nowhere'.*benchmark.packages "),
+        pytest.raises(DebuggerError, match=r"(?s)No module named 'nowhere'.*benchmark.more_packages "),
         open_session(folder, FAILING),
     ):
         pass
