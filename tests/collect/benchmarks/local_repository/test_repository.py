@@ -458,7 +458,9 @@ def test_a_missing_module_of_a_conftest_is_told_with_what_to_do(tmp_path: Path) 
     assert "benchmark.more_packages " in told
     assert "No module named 'nowhere'" in told
     with (
-        pytest.raises(DebuggerError, match=r"(?s)No module named 'nowhere'.*benchmark.more_packages "),
+        pytest.raises(
+            DebuggerError, match=r"(?s)No module named 'nowhere'.*benchmark.more_packages "
+        ),
         open_session(folder, FAILING),
     ):
         pass
