@@ -14,7 +14,8 @@ from .interpreter import CALLBACKS, import_standard
 from .own import KEPT, get_ident, native, set_handler
 
 get_handler = native.getsignal
-RUNS_PROGRAM = tuple(f"<stepinto {name}>" for name in ("entry", "targets", "memory"))
+RUNNERS = ("entry", "targets", "unittest_runs", "pytest_runs", "memory")
+RUNS_PROGRAM = tuple(f"<stepinto {name}>" for name in RUNNERS)
 """The debugger's modules that run the program."""
 SIGNAL_CAME = "{} came while the program is paused: its handler runs when the program goes on"
 RAISED = "another thread raised {} here while the program is paused: it comes when that goes on"

@@ -151,7 +151,7 @@ def test_a_missing_module_names_the_setting(repo: Path) -> None:
     async def work(client: Client) -> None:
         answer = await said(client, START, test=TEST)
         assert "no module no_such_package: `debug_environment` sets packages" in answer
-        assert "can set collect.benchmark.packages" in answer
+        assert "can set collect.benchmark.more_packages" in answer
 
     with_client(live(repo), work)
 
