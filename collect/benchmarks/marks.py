@@ -26,7 +26,7 @@ from collect.errors import InfrastructureFailure
 from collect.quantities import first_of
 from collect.store.files import StrictRecord
 from collect.threads import run_in_threads
-from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.base import backend_name
 from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
@@ -379,11 +379,12 @@ def verify_instance(
     fix, each in a fresh sandbox. If that or the machine fails, the verification reports so, and
     nothing about the bug."""
     name = ""
-    old: tuple[Finding, ...] = ()
+    old: set[Finding] = set()
 
     def run_tests(patch: str) -> TestResults:
         everything = replace(instance, files={**instance.files, **instance.hidden_files})
         with open_instance_sandbox(sandbox_config, instance) as sandbox:
+            old.update(old_python(instance, sandbox))
             benchmark.prepare(everything, sandbox)
             if patch:
                 patch_workspace(sandbox, patch)
@@ -392,7 +393,6 @@ def verify_instance(
 
     try:
         name = (ran_in or EnvironmentFingerprint(sandbox_config)).name(instance)
-        old = old_python(instance, sandbox_config)
         before = [run_tests("") for _ in range(repeats)]
         after = [
             run_tests(instance.gold_patch) for _ in range(repeats if instance.gold_patch else 0)
@@ -420,12 +420,9 @@ def verify_instance(
     return searched(benchmark, instance, sandbox_config, verification)
 
 
-def old_python(instance: Instance, sandbox_config: SandboxConfig) -> tuple[Finding, ...]:
+def old_python(instance: Instance, sandbox: Sandbox) -> tuple[Finding, ...]:
     """The finding that a bug can't be debugged in its sandbox. Raises SandboxError."""
-    if instance.language != "python":
-        return ()
-    with open_instance_sandbox(sandbox_config, instance) as sandbox:
-        old = too_old(sandbox)
+    old = too_old(sandbox) if instance.language == "python" else ""
     return (Finding(mark=Mark.OLD_PYTHON, text=old),) if old else ()
 
 

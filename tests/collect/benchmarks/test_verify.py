@@ -19,6 +19,7 @@ from collect.benchmarks.marks import (
     verify,
     verify_instance,
 )
+from collect.benchmarks.workspace import open_instance_sandbox
 from sandbox import SandboxConfig
 from tests.interpreters import find_interpreter
 
@@ -165,6 +166,8 @@ def test_a_sandbox_whose_python_is_too_old(bundle: Path) -> None:
     if old is None:
         pytest.skip("CPython 3.7 is not on this machine")
     sandbox = SandboxConfig(python=old.path, readable_paths=old.readable_paths)
-    [found] = old_python(BundledBenchmark(bundle, 60).instances()[0], sandbox)
+    instance = BundledBenchmark(bundle, 60).instances()[0]
+    with open_instance_sandbox(sandbox, instance) as opened:
+        [found] = old_python(instance, opened)
     assert found.mark is Mark.OLD_PYTHON
     assert found.text.startswith("the debugger needs CPython 3.8 or later, and ")
