@@ -32,7 +32,7 @@ public final class ByteCode {
         16, 1, 1, 2, 1, 3, 1, 2, 2, 3, 5, 2, 28, 1, 5, 2, 73, 1, 1, 3, 20, 1, 16, 3, 1, 2, 2, 0,
         6, 1, 7, 3, 2, 5, 1, 3, 1, 2, 1, 3, 2, 1, 2, 3, 2, 1, 1, 0, 1, 4, 2, 3, 2, 5
     };
-    private static final byte[] SIZE = sizes();
+    private static final byte[] SIZE = byOpcode(SIZES);
     /** Where it returns a value. */
     public final List<Integer> returns = new ArrayList<>();
     /** Where it jumps back, and to which instruction. */
@@ -94,19 +94,25 @@ public final class ByteCode {
         return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
     }
 
-    private static byte[] sizes() {
-        byte[] size = new byte[256];
+    /** A number for each instruction, from runs of equal ones: how many, and the number. */
+    static byte[] byOpcode(int[] runs) {
+        byte[] numbers = new byte[256];
         int opcode = 0;
-        for (int run = 0; run < SIZES.length; run += 2) {
-            for (int left = SIZES[run]; left > 0; left--) {
-                size[opcode++] = (byte) SIZES[run + 1];
+        for (int run = 0; run < runs.length; run += 2) {
+            for (int left = runs[run]; left > 0; left--) {
+                numbers[opcode++] = (byte) runs[run + 1];
             }
         }
-        return size;
+        return numbers;
+    }
+
+    /** The constant that an instruction names, or the variable of one with a wide number. */
+    int operand(int at) {
+        return (code[at + 1] & 0xff) << 8 | code[at + 2] & 0xff;
     }
 
     private int distance(int at) {
-        return (short) (code[at + 1] << 8 | code[at + 2] & 0xff);
+        return (short) operand(at);
     }
 
     public boolean isConditional(int at) {
@@ -162,7 +168,7 @@ public final class ByteCode {
             return code[at + 1] & 0xff;
         }
         if (opcode == WIDE && (code[at + 1] & 0xff) == general) {
-            return (code[at + 2] & 0xff) << 8 | code[at + 3] & 0xff;
+            return operand(at + 1);
         }
         return opcode >= first && opcode < first + 4 ? opcode - first : -1;
     }

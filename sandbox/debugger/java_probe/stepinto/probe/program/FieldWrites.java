@@ -80,7 +80,7 @@ public final class FieldWrites {
                     return true;
                 }
                 if (opcode >= INVOKEVIRTUAL && opcode <= INVOKEINTERFACE) {
-                    int called = (bytes[at + 1] & 0xff) << 8 | bytes[at + 2] & 0xff;
+                    int called = code.operand(at);
                     int signature = file.constants.second(called);
                     String type = file.constants.className(file.constants.first(called));
                     String name = file.constants.text(file.constants.first(signature));

@@ -178,8 +178,8 @@ public final class LineStarts {
         ByteCode instructions = new ByteCode(bytes);
         for (int at = 0; at < bytes.length; at += instructions.size(at)) {
             if ((bytes[at] & 0xff) == INVOKEDYNAMIC) {
-                int index = (bytes[at + 1] & 0xff) << 8 | bytes[at + 2] & 0xff;
-                names.addAll(file.bootstraps.get(file.constants.first(index)));
+                int index = file.constants.first(instructions.operand(at));
+                names.addAll(file.bootstraps.get(index));
             }
         }
         return names;

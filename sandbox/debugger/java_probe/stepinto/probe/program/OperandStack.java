@@ -30,7 +30,7 @@ final class OperandStack {
         -1, 8, -2, 1, 0, 1, 1, 1, 0, 3, -1, 1, -2, 1, -1, 1, -2, 1, -1, 10, 0, 1, 1, 3, 0, 1, -1,
         2, 0, 2, -1, 2, 0, 2, -1, 1, 0, 1, 1
     };
-    private static final byte[] CHANGE = changes();
+    private static final byte[] CHANGE = ByteCode.byOpcode(CHANGES);
     private final byte[] code;
     private final ByteCode instructions;
     private final ConstantPool constants;
@@ -50,17 +50,6 @@ final class OperandStack {
         while (!open.isEmpty()) {
             follow(open.pop());
         }
-    }
-
-    private static byte[] changes() {
-        byte[] change = new byte[256];
-        int opcode = 0;
-        for (int run = 0; run < CHANGES.length; run += 2) {
-            for (int left = CHANGES[run]; left > 0; left--) {
-                change[opcode++] = (byte) CHANGES[run + 1];
-            }
-        }
-        return change;
     }
 
     /** Before the instruction at an index; 0 for one that is never reached. */
@@ -96,7 +85,7 @@ final class OperandStack {
         if (opcode < GETSTATIC || opcode > INVOKEDYNAMIC) {
             return CHANGE[opcode];
         }
-        int index = (code[at + 1] & 0xff) << 8 | code[at + 2] & 0xff;
+        int index = instructions.operand(at);
         String type = constants.text(constants.second(constants.second(index)));
         if (opcode >= INVOKEVIRTUAL) {
             int close = type.indexOf(')');

@@ -64,10 +64,7 @@ public final class TestRun {
         for (String name : stopAtEntry ? target.entryMethods : new ArrayList<String>()) {
             for (Method method : type.methodsByName(name)) {
                 if (!method.isAbstract() && !method.isNative() && !method.isBridge()) {
-                    BreakpointRequest request =
-                            requests.manager().createBreakpointRequest(method.location());
-                    request.putProperty(ENTRY, true);
-                    entries.add(requests.enable(request));
+                    entries.add(requests.stopIn(method, ENTRY));
                 }
             }
         }

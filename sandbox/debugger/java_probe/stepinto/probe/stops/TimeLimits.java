@@ -2,7 +2,6 @@ package stepinto.probe.stops;
 
 import com.sun.jdi.*;
 import com.sun.jdi.event.BreakpointEvent;
-import com.sun.jdi.request.BreakpointRequest;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,10 +40,7 @@ public final class TimeLimits {
             return;
         }
         for (Method method : type.methodsByName(setter)) {
-            BreakpointRequest request =
-                    requests.manager().createBreakpointRequest(method.location());
-            request.putProperty(PROPERTY, true);
-            requests.enable(request);
+            requests.stopIn(method, PROPERTY);
         }
     }
 

@@ -2,7 +2,6 @@ package stepinto.probe.stops;
 
 import com.sun.jdi.*;
 import com.sun.jdi.event.BreakpointEvent;
-import com.sun.jdi.request.BreakpointRequest;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -46,10 +45,7 @@ public final class Verdict {
         for (ReferenceType runtime : machine.classesByName("java.lang.Runtime")) {
             for (String name : new String[] {"exit", "halt"}) {
                 Method method = runtime.methodsByName(name, "(I)V").get(0);
-                BreakpointRequest request =
-                        requests.manager().createBreakpointRequest(method.location());
-                request.putProperty(EXIT, true);
-                requests.enable(request);
+                requests.stopIn(method, EXIT);
             }
         }
     }

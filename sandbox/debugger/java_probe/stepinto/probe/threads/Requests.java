@@ -1,10 +1,12 @@
 package stepinto.probe.threads;
 
+import com.sun.jdi.Method;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.event.EventQueue;
 import com.sun.jdi.event.EventSet;
+import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.ClassPrepareRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.EventRequestManager;
@@ -44,6 +46,13 @@ public final class Requests {
             request.enable();
         }
         return request;
+    }
+
+    /** Stop where a method begins, with a property by which the event is known. */
+    public BreakpointRequest stopIn(Method method, String property) {
+        BreakpointRequest request = manager().createBreakpointRequest(method.location());
+        request.putProperty(property, true);
+        return enable(request);
     }
 
     public void delete(EventRequest request) {
