@@ -10,7 +10,7 @@ import types
 from typing import Any, Dict
 
 from .evaluation import MAIN_THREAD, RUNNING_CONDITIONS
-from .interpreter import CALLBACKS, import_standard
+from .interpreter import CALLBACKS, PendingCall, import_standard
 from .own import KEPT, get_ident, native, set_handler
 
 get_handler = native.getsignal
@@ -138,22 +138,18 @@ class Arrivals:
         return programs(get_handler(number))
 
 
-class Delivery:
-    """Delivers to the main thread once that runs the program's code.
-
-    It is a pending call of the interpreter, `PyObject_IsTrue`, which runs the method below between
-    two instructions of the main thread. There an exception is as one of a signal's handler.
-    """
+class Delivery(PendingCall):
+    """Delivers to the main thread once that runs the program's code, where an exception is as one
+    of a signal's handler."""
 
     def __init__(self, arrivals: Arrivals, ctypes: Any) -> None:
         self._arrivals = arrivals
-        self._add: Any = ctypes.pythonapi.Py_AddPendingCall
-        self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
+        super().__init__(ctypes)
 
     def begin(self) -> None:
         # Two, since CPython 3.13 forgets one that is added while none other waits.
-        self._add(*self._arguments)
-        self._add(*self._arguments)
+        self.add()
+        self.add()
 
     def __bool__(self) -> bool:
         frame = sys._getframe(1)
@@ -161,12 +157,12 @@ class Delivery:
         if MAIN_THREAD in arrivals.held:
             return False  # its end begins again
         if in_debugger(MAIN_THREAD, frame):
-            self._add(*self._arguments)
+            self.add()
             return False
         if len(arrivals.signals) > 1:
             self.begin()
         arrivals.deliver(frame)
-        return False  # any other value is an error
+        return False
 
 
 class RaiseInThread:

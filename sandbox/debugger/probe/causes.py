@@ -136,7 +136,8 @@ class Raised:
 
     def __init__(self, error: BaseException, describer: Describer) -> None:
         self.error, self.describer = error, describer
-        self.frames = describer.passed(error)
+        self.compiled, others = split_compiled(error)
+        self.frames = describer.visible(others)
         every, self.unlisted = related(error)
         self.tree = [InTree(each, describer.passed(each.error)) for each in every]
 
@@ -165,8 +166,7 @@ class Raised:
 
     def notes(self) -> list[str]:
         """Whether it was raised in compiled code, which has no frame to look at."""
-        compiled = split_compiled(self.error)[0][:1]
-        return [COMPILED.format(**self.describer.place(at)) for at in compiled]
+        return [COMPILED.format(**self.describer.place(at)) for at in self.compiled[:1]]
 
 
 def keep_unexpected() -> None:

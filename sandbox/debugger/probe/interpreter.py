@@ -141,6 +141,18 @@ def import_standard(name: str) -> Any:
         sys.path = path
 
 
+class PendingCall:
+    """What CPython is asked to call in the main thread between two instructions: `PyObject_IsTrue`,
+    which runs a subclass's `__bool__`. Any other value of that than False is an error."""
+
+    def __init__(self, ctypes: Any) -> None:
+        self._add: Any = ctypes.pythonapi.Py_AddPendingCall
+        self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
+
+    def add(self) -> None:
+        self._add(*self._arguments)
+
+
 class RecursionLimit:
     """The program's recursion limit, to which the levels that the debugger takes are added: the
     program sees its own, and reaches it as deep as without a debugger."""

@@ -8,13 +8,14 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
-from .evaluation import condition_holds
+from .evaluation import condition_holds, is_async
 from .interpreter import (
     LIMIT,
     NO_LINE,
     NONE_INLINED,
     Inlined,
     MoreStack,
+    PendingCall,
     inlined_comprehensions,
     keep_cells,
     running_frames,
@@ -150,15 +151,14 @@ def nested(depth: int) -> tuple[Any, ...]:
     return value
 
 
-class Mending:
+class Mending(PendingCall):
     """Restores the trace function that CPython removes because it raised.
 
     Before 3.12 a recursion that reaches its limit does so first in the trace function of the call,
     where no stack is left. So that function checks the stack ahead, by comparing `one` with
     `other`, which takes some levels; if there is too little it calls `begin`, and raises while
-    there is still some. The restoring is a pending call of the interpreter, `PyObject_IsTrue`,
-    which runs the method below in the main thread (where the recursion must be) as soon as the
-    program goes on.
+    there is still some. The restoring is a pending call of the main thread, where the recursion
+    must be, as soon as the program goes on.
     """
 
     one, other = nested(8), nested(8)
@@ -169,20 +169,19 @@ class Mending:
         self.lost = lost
         """Called once the trace function is gone."""
         self.wanted = False
-        self._add: Any = ctypes.pythonapi.Py_AddPendingCall
-        self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
+        super().__init__(ctypes)
 
     def begin(self) -> None:
         self.wanted = True
-        self._add(*self._arguments)
+        self.add()
 
     def __bool__(self) -> bool:
         if get_trace() is not None:
-            self._add(*self._arguments)  # still in the trace function
+            self.add()  # still in the trace function
         elif self.wanted:
             self.wanted = False
             self.lost()
-        return False  # any other value is an error
+        return False
 
 
 LEVELS = 14 if sys.version_info[:2] in ((3, 9), (3, 10)) else 9
@@ -223,7 +222,6 @@ class Hits(NamedTuple):
 
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
-COROUTINE = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
 QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
@@ -493,7 +491,7 @@ class Tracer:
         if frame is not self.step_frame:
             return
         way = "raises" if frame is self.raising else way_out(frame)
-        if frame.f_code.co_flags & COROUTINE and way == "suspends":
+        if is_async(frame.f_code) and way == "suspends":
             return  # the frame will be resumed, and the step goes on there
         caller = frame.f_back
         if way == "raises" or caller is None or not self._steppable(caller):
