@@ -122,6 +122,8 @@ codes = [(name, compile(text, "<stepinto " + name + ">", "exec", dont_inherit=Tr
 sys.stdout.buffer.write(marshal.dumps(codes))
 """
 """Compiles modules of the probe on an interpreter of the host's."""
+OPTIONS = ("-I", "-S", "-X", "no_debug_ranges")
+"""Byte code without columns is half as long."""
 BYTE_CODE = "modules.marshal"
 
 
@@ -147,7 +149,7 @@ def _byte_code(modules: list[tuple[str, str]], magic: str, version: str) -> byte
         if python is None:
             raise FileNotFoundError(version)
         done = subprocess.run(
-            [python, "-I", "-S", "-c", COMPILE],
+            [python, *OPTIONS, "-c", COMPILE],
             input=json.dumps([magic, modules]).encode(),
             capture_output=True,
             timeout=60,
@@ -158,7 +160,7 @@ def _byte_code(modules: list[tuple[str, str]], magic: str, version: str) -> byte
     if not re.fullmatch(r"3\.\d{1,2}", version):
         return None
     try:
-        folder = made_folder("probe", [magic, modules, COMPILE], make)
+        folder = made_folder("probe", [magic, modules, OPTIONS, COMPILE], make)
         return (folder / BYTE_CODE).read_bytes()
     except (OSError, subprocess.SubprocessError, SandboxUnavailable):
         return None

@@ -85,6 +85,8 @@ def run_pytest(target: Target) -> object:
     sys.argv = ["pytest", *arguments]
     plugin = plugin_for(target, pytest)
     pause_quietly()
+    if not target.session.workspace.mine(pytest.__file__):
+        target.session.tracer.rest()
     LIMIT.begin(depth() - PYTEST_LEVELS)
     stderr = sys.stderr
     try:
@@ -214,6 +216,8 @@ class Plugin:
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
 
     def pytest_cmdline_parse(self) -> Iterator[None]:
+        """From here on pytest may load plugins and modules of the program."""
+        self.session.tracer.run_freely(None)
         self.note_broken((yield))
 
     def pytest_cmdline_main(self) -> Iterator[None]:

@@ -145,23 +145,23 @@ class Monitor:
 
 
 def nested(depth: int) -> tuple[Any, ...]:
-    value: tuple[Any, ...] = ()
+    classes: tuple[Any, ...] = (int,)
     for _ in range(depth):
-        value = (value,)
-    return value
+        classes = (classes,)
+    return classes
 
 
 class Mending(PendingCall):
     """Restores the trace function that CPython removes because it raised.
 
     Before 3.12 a recursion that reaches its limit does so first in the trace function of the call,
-    where no stack is left. So that function checks the stack ahead, by comparing `one` with
-    `other`, which takes some levels; if there is too little it calls `begin`, and raises while
+    where no stack is left. So that function checks the stack ahead, by looking for a class in
+    `deep`, which takes some levels; if there is too little it calls `begin`, and raises while
     there is still some. The restoring is a pending call of the main thread, where the recursion
     must be, as soon as the program goes on.
     """
 
-    one, other = nested(8), nested(8)
+    deep = nested(8)
 
     def __init__(self, lost: Callable[[], None]) -> None:
         import ctypes
@@ -184,7 +184,7 @@ class Mending(PendingCall):
         return False
 
 
-LEVELS = 14 if sys.version_info[:2] in ((3, 9), (3, 10)) else 9
+LEVELS = 16 if sys.version_info[:2] in ((3, 9), (3, 10)) else 10
 """Levels of the stack that `trace_call` below takes at a call, as measured."""
 
 
@@ -196,11 +196,12 @@ def call_filter(
 ) -> Callable[[types.FrameType, str, Any], Any]:
     """The trace function for calls: ignores those without a breakpoint."""
     quiet, only_raising = table.quiet, table.only_raising
-    one, other = Mending.one, Mending.other
+    deep = Mending.deep
+    check = isinstance
 
     def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
         try:
-            _ = one == other
+            check(None, deep)
             if id(frame.f_code) in quiet:
                 return None
             if id(frame.f_code) in only_raising:
@@ -264,6 +265,11 @@ class Tracer:
         traces = bool(needed) and not self.monitor
         LIMIT.trace(LEVELS if traces else 0)
         self.others.set_trace(self.filter if traces else None)
+
+    def rest(self) -> None:
+        """Trace nothing until `run_freely` is called: no code of the program runs before."""
+        LIMIT.trace(0)
+        self.others.set_trace(None)
 
     def watch_by_plan(self, frame: types.FrameType) -> None:
         """Trace a frame for its breakpoints, if these use the trace function."""
