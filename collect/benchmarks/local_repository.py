@@ -29,6 +29,7 @@ from collect.benchmarks.projects.project import (
     Source,
     arrange,
     fetch,
+    find_suite_paths,
     find_test_paths,
     read_reasons,
     reason_against,
@@ -187,7 +188,7 @@ def choose_suite(
     if command is None:
         paths = tuple(find_test_paths(instance.files))
         if paths and not java:
-            return PytestSuite(paths, paths)
+            return PytestSuite(find_suite_paths(instance.files, paths), paths)
         if java or any(posixpath.basename(path) in BUILD_FILES for path in instance.files):
             return _java(instance)
         if are_named and any(path.endswith(".py") for path in instance.files):
@@ -245,6 +246,7 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
     if left_out:
         logger.warning(f"benchmark.test_command: not used here: {', '.join(left_out)}")
     known = tuple(find_test_paths(instance.files))
+    chosen = tuple(paths) or find_suite_paths(instance.files, known)
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
         raise ValueError(
@@ -252,7 +254,7 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
             f"{instance.repository}; name the files or folders of its tests"
         )
     every = tuple(dict.fromkeys((*known, *own)))
-    return PytestSuite(tuple(paths) or known, every, tuple(options))
+    return PytestSuite(chosen, every, tuple(options))
 
 
 # The problem statement for a repository with failing tests, if the user gives none.

@@ -177,7 +177,7 @@ class PythonWorkbench:
     def run_suite(self) -> Suite:
         # The first time with coverage.
         files, timeout = self.project.source.files, self.config.suite_timeout
-        job = PytestJob(self.project.test_paths)
+        job = PytestJob(self.project.suite_paths)
         first = self._run(files, watched(job, code=self.project.code_paths), timeout)
         if WATCHED not in first.outputs:
             raise self._refusal(first)

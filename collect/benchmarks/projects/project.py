@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -95,6 +95,8 @@ class Project:
     test_paths: tuple[str, ...]
     code_paths: tuple[str, ...]
     """Files that may be edited."""
+    suite_paths: tuple[str, ...] = ()
+    """The tests that pytest is given to run all of them."""
     notes: tuple[str, ...] = ()
     """What was left out during preparation, for the card."""
     language: Language = "python"
@@ -201,6 +203,7 @@ def arrange(
         environment=environment,
         test_paths=tests,
         code_paths=code_paths(source.files, tests, project, "python"),
+        suite_paths=project.tests or find_suite_paths(source.files, tests),
         notes=environment.deficiencies(),
     )
 
@@ -256,6 +259,21 @@ def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
         named = [index for index, part in enumerate(parts[:-1]) if part in TEST_FOLDERS]
         found.add("/".join(parts[: named[0] + 1]) if named else path)
     return sorted(path for path in found if not is_below(path, found - {path}))
+
+
+def find_suite_paths(files: Mapping[str, bytes], tests: Sequence[str]) -> tuple[str, ...]:
+    """What pytest runs of these tests if it is given none: what the project's `testpaths` name, if
+    they name any. Others may need what isn't installed, such as those of plugins in the same
+    repository."""
+    places = read_project_options(files, ()).test_paths
+    if not places or "." in places:
+        return tuple(tests)
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    named = {path for path in {*files, *folders} for place in places if fnmatchcase(path, place)}
+    within = [path for path in tests if is_below(path, named)]
+    within += [path for path in sorted(named) if is_below(path, tests) and path not in within]
+    outermost = [path for path in within if not is_below(path, set(within) - {path})]
+    return tuple(outermost or tests)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

@@ -74,6 +74,28 @@ def test_the_projects_settings_name_test_files(
     assert not set(tests).intersection(project.code_paths)
 
 
+@pytest.mark.parametrize(
+    ("places", "suite"),
+    [
+        ("test", ("test",)),
+        ("test/unit", ("test/unit",)),
+        ("plugins/*/test", ("plugins/dbt/test",)),
+        ("test shop_test.py", ("shop_test.py", "test")),
+        (".", ("plugins/dbt/test", "shop_test.py", "test")),
+        ("gone", ("plugins/dbt/test", "shop_test.py", "test")),
+    ],
+)
+def test_the_suite_is_what_pytest_runs_without_a_path(
+    places: str, suite: tuple[str, ...], tmp_path: Path
+) -> None:
+    tests = ("test/unit/test_one.py", "plugins/dbt/test/test_two.py", "shop_test.py")
+    files = dict.fromkeys((*tests, "shop.py"), "one = 1\n")
+    project = arranged(tmp_path, {**files, "pytest.ini": f"[pytest]\ntestpaths = {places}\n"})
+    assert project.test_paths == ("plugins/dbt/test", "shop_test.py", "test")
+    assert sorted(project.suite_paths) == sorted(suite)
+    assert project.code_paths == ("shop.py",)
+
+
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
     project = arranged(
         tmp_path,
