@@ -243,13 +243,13 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
     """The outermost folders with a test name, and test files elsewhere: files named as pytest's
-    default or the project's own settings say."""
+    default, the project's own settings or unittest say."""
     options = read_project_options(files, ())
     # A pattern of any name is for the folders of tests.
     patterns = [pattern for pattern in options.test_files if pattern not in ("*", "*.py")]
     found: set[str] = set()
     for path in files:
-        is_named = is_test_file(path) or _matches(path, patterns)
+        is_named = is_test_file(path) or _matches(path, patterns) or _is_unittest(path, files)
         in_tests = is_below(path, options.test_paths) and _matches(path, options.test_files)
         if not path.endswith(".py") or not (is_named or in_tests):
             continue
@@ -261,13 +261,19 @@ def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
     return sorted(path for path in found if not is_below(path, found - {path}))
 
 
+def _is_unittest(path: str, files: Mapping[str, bytes]) -> bool:
+    """Whether a file that pytest would not collect from its folder has unittest's tests."""
+    return path.endswith("tests.py") and not is_test_file(path) and b"TestCase" in files[path]
+
+
 def find_suite_paths(files: Mapping[str, bytes], tests: Sequence[str]) -> tuple[str, ...]:
-    """What pytest runs of these tests if it is given none: what the project's `testpaths` name, if
+    """What pytest is given to run these tests: what the project's `testpaths` name of them, if
     they name any. Others may need what isn't installed, such as those of plugins in the same
-    repository."""
+    repository. unittest's files with other names are given one by one."""
     places = read_project_options(files, ()).test_paths
     if not places or "." in places:
-        return tuple(tests)
+        others = (path for path in sorted(files) if _is_unittest(path, files))
+        return *tests, *(path for path in others if is_below(path, tests) and path not in tests)
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     named = {path for path in {*files, *folders} for place in places if fnmatchcase(path, place)}
     within = [path for path in tests if is_below(path, named)]

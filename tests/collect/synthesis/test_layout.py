@@ -96,6 +96,15 @@ def test_the_suite_is_what_pytest_runs_without_a_path(
     assert project.code_paths == ("shop.py",)
 
 
+def test_unittest_files_with_names_of_their_own_are_given_one_by_one(tmp_path: Path) -> None:
+    tests = "import unittest\nclass Shop(unittest.TestCase):\n    def test_one(self): ...\n"
+    files = {"app/tests.py": tests, "app/tests/shop_tests.py": tests, "app/old/tests.py": ""}
+    project = arranged(tmp_path, {**files, "app/tests/base.py": "", "app/shop.py": "one = 1\n"})
+    assert project.test_paths == ("app/tests", "app/tests.py")
+    assert project.suite_paths == ("app/tests", "app/tests.py", "app/tests/shop_tests.py")
+    assert project.code_paths == ("app/old/tests.py", "app/shop.py")
+
+
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
     project = arranged(
         tmp_path,

@@ -215,6 +215,23 @@ def test_a_command_without_a_path_runs_what_the_project_names(some_bench: Workbe
     assert event.error == "pytest's options leave out every test (-k 'other or another')"
 
 
+@pytest.mark.parametrize("place", ["option", "variable", "conftest"])
+def test_breakpoints_in_what_pytest_loads_first_are_hit(place: str, bench: Workbench) -> None:
+    plugin = "NAME = 'shop'\ndef pytest_configure(config):\n    config.shop = NAME\n"
+    files = {"test_it.py": "def test_it(request):\n    assert request.config.shop\n"}
+    command = "pytest test_it.py"
+    if place == "variable":
+        command = f"PYTEST_PLUGINS=stock {command}"
+    elif place == "option":
+        files["pytest.ini"] = "[pytest]\naddopts = -p stock\n"
+    file = "conftest.py" if place == "conftest" else "stock.py"
+    bench.write({**files, file: plugin})
+    points = tuple(BreakpointRequest(file, line) for line in (1, 3))
+    first = bench.debugger.start(Launch(command, points, stop_at_entry=False))
+    second = bench.debugger.control(Action.CONTINUE)
+    assert [(stop.file, stop.line) for stop in (first, second)] == [(file, 1), (file, 3)]
+
+
 def test_the_variables_of_a_command_reach_the_test(some_bench: Workbench) -> None:
     test = """
         import os
