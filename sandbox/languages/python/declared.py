@@ -23,11 +23,11 @@ from sandbox.languages.python.project_files import (
     MAX_BYTES,
     Table,
     own_name,
-    parse_ini,
     read_pyproject,
     read_setup_cfg,
     read_setup_py,
     read_toml,
+    read_tox,
     table_of,
     texts_of,
 )
@@ -388,11 +388,8 @@ TOX_SECTIONS = ("testenv", "testenv:test", "testenv:tests", "testenv:py", "teste
 
 def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, bytes]) -> None:
     pyproject = read_pyproject(files)
-    tox = table_of(pyproject, "tool", "tox")
-    legacy = tox.get("legacy_tox_ini")
-    text = legacy.encode() if isinstance(legacy, str) else b""
-    for path, data in (("tox.ini", files.get("tox.ini", b"")), ("pyproject.toml", text)):
-        parser = parse_ini(data)
+    parsers, tables = read_tox(files)
+    for path, parser in parsers.items():
         for section in TOX_SECTIONS:
             deps = parser.get(section, "deps", fallback="").replace("{toxinidir}/", "")
             for line in deps.splitlines():
@@ -405,10 +402,7 @@ def _add_tox(lines: Lines, by_chance: Lines, needs: _Needs, files: Mapping[str, 
             needs.wanted.update(extra.strip() for extra in extras if extra.strip().isidentifier())
             groups = parser.get(section, "dependency_groups", fallback="").splitlines()
             _add_named_groups(needs, pyproject, [group.strip() for group in groups])
-    for path, table in (
-        ("tox.toml", read_toml(files, "tox.toml")),
-        ("pyproject.toml", tox),
-    ):
+    for path, table in tables.items():
         base = table_of(table, "env_run_base")
         lines.add(path, "\n".join(texts_of(base.get("deps"))))
         needs.wanted.update(texts_of(base.get("extras")))

@@ -86,6 +86,19 @@ def without_gaps(text: str) -> str:
     return _WIDE_GAP.sub(" ", text)
 
 
+def read_tox(
+    files: Mapping[str, bytes],
+) -> tuple[dict[str, configparser.RawConfigParser], dict[str, Table]]:
+    """The settings of tox by file, as INI and as TOML; pyproject.toml can hold both."""
+    in_pyproject = table_of(read_pyproject(files), "tool", "tox")
+    text = in_pyproject.get("legacy_tox_ini")
+    legacy = text.encode() if isinstance(text, str) else b""
+    return (
+        {"tox.ini": parse_ini(files.get("tox.ini", b"")), "pyproject.toml": parse_ini(legacy)},
+        {"tox.toml": read_toml(files, "tox.toml"), "pyproject.toml": in_pyproject},
+    )
+
+
 def read_setup_py(files: Mapping[str, bytes]) -> Mapping[str, object]:
     """The arguments of setup.py's `setup(...)` that are literals, or made of literals of the
     module."""

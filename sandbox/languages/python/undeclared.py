@@ -14,9 +14,7 @@ from packaging.utils import canonicalize_name
 from sandbox.languages.python.project_files import (
     LONGEST_TEXT,
     MAX_CODE_BYTES,
-    parse_ini,
-    read_pyproject,
-    read_toml,
+    read_tox,
     table_of,
 )
 
@@ -101,13 +99,13 @@ def _tox_variables(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     """Those that the environments of tests set whatever their factors are, but for what is the
     runner's own."""
     lines: list[str] = []
-    parser = parse_ini(files.get("tox.ini", b""))
-    own = [section for section in parser.sections() if section.startswith("testenv:py")]
-    for section in ("testenv", *own[:1]):
-        if parser.has_section(section):
+    parsers, tables = read_tox(files)
+    for parser in parsers.values():
+        own = [section for section in parser.sections() if section.startswith("testenv:py")]
+        for section in ("testenv", *own[:1]):
             lines += parser.get(section, "setenv", fallback="").splitlines()
             lines += parser.get(section, "set_env", fallback="").splitlines()
-    for table in (read_toml(files, "tox.toml"), table_of(read_pyproject(files), "tool", "tox")):
+    for table in tables.values():
         given = table_of(table, "env_run_base", "set_env")
         lines += [f"{name}={value}" for name, value in given.items() if isinstance(value, str)]
     for line in lines[:MOST_VARIABLES]:

@@ -83,6 +83,8 @@ setenv = SHOP_DOCS=1
     assert found == {"SHOP_BACKEND": "dummy", "SHOP_DEBUG": "1"}
     toml = b'[tool.tox.env_run_base]\nset_env = { SHOP = "x y", HOME = "/", N = 1 }\n'
     assert read_undeclared({"pyproject.toml": toml}, []).variables == {"SHOP": "x y"}
+    legacy = b'[tool.tox]\nlegacy_tox_ini = """\n[testenv]\nsetenv = SHOP=1\n"""\n'
+    assert read_undeclared({"pyproject.toml": legacy}, []).variables == {"SHOP": "1"}
 
 
 @pytest.mark.parametrize(
