@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+WORKSPACE = os.path.join(os.getcwd(), "")
+"""Read once: a test may change its folder, and replace what tells it."""
 MAX_MESSAGE = 2000
 """Characters kept of an exception's text."""
 
@@ -123,13 +125,20 @@ def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.outcome != "failed" or crash is None:
         return None
-    path = os.path.relpath(crash.path) if crash.path.startswith(os.getcwd()) else crash.path
-    return {"path": path, "line": crash.lineno, "message": str(crash.message)[:MAX_MESSAGE]}
+    return {
+        "path": in_workspace(crash.path),
+        "line": crash.lineno,
+        "message": str(crash.message)[:MAX_MESSAGE],
+    }
+
+
+def in_workspace(path: str) -> str:
+    return path[len(WORKSPACE) :] if path.startswith(WORKSPACE) else path
 
 
 def missing_fixture(told: Any) -> dict[str, Any]:
     """What pytest says of a fixture that it can't find, as of an exception."""
     first = str(told.errorstring).strip().partition("\n")[0]
     message = f"FixtureLookupError: {first}"[:MAX_MESSAGE]
-    path = os.path.relpath(told.filename)
+    path = in_workspace(str(told.filename))
     return {"path": path, "line": int(told.firstlineno), "message": message}

@@ -13,7 +13,7 @@ import pytest
 from collect.benchmarks import pytest_launch, pytest_report, pytest_run
 from collect.benchmarks.base import Environment, Instance, TestStatus
 from collect.benchmarks.local_repository import PytestSuite
-from collect.benchmarks.pytest_run import run_pytest
+from collect.benchmarks.pytest_run import PytestJob, run_job, run_pytest
 from collect.benchmarks.workspace import open_instance_sandbox
 from sandbox import CommandResult, Sandbox, SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
@@ -147,6 +147,47 @@ def test_a_program_that_exits_or_prints_a_verdict_fakes_none(sandbox: Sandbox) -
     )
     results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
     assert results.statuses == {"test_a.py::test_x": TestStatus.FAILED}
+
+
+FORBIDDING = """\
+import os
+import pytest
+
+
+def forbidden(*_, **__):
+    raise RuntimeError("no blocking call in an event loop")
+
+
+@pytest.fixture
+def forbid(monkeypatch):
+    for name in ("getcwd", "stat", "listdir"):
+        monkeypatch.setattr(os, name, forbidden)
+    for name in ("abspath", "realpath", "relpath"):
+        monkeypatch.setattr(os.path, name, forbidden)
+"""
+
+
+FORBIDDEN = """\
+import os
+
+
+def test_x(forbid):
+    open(__file__).close()
+
+
+def test_y(tmp_path):
+    os.chdir(tmp_path)
+    assert 1 == 2
+"""
+
+
+def test_a_test_may_forbid_functions_and_change_its_folder(sandbox: Sandbox) -> None:
+    write(sandbox, {"conftest.py": FORBIDDING, "test_a.py": FORBIDDEN})
+    run = run_job(sandbox, PytestJob(["test_a.py"]), timeout=60)
+    calls = {report["nodeid"]: report for report in run.reports if report["when"] == "call"}
+    assert calls["test_a.py::test_x"]["outcome"] == "passed", run.output
+    crash = calls["test_a.py::test_y"]["crash"]
+    assert crash == {"path": "test_a.py", "line": 10, "message": "assert 1 == 2"}
 
 
 def test_conftest_is_used(sandbox: Sandbox) -> None:
