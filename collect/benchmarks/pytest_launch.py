@@ -23,7 +23,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from os.path import join, normpath
+from os.path import join as join_paths
+from os.path import normpath
 from types import FunctionType
 from typing import Any
 
@@ -267,7 +268,7 @@ def is_projects(path: str) -> bool:
 
 def is_below(path: str, folder: str) -> bool:
     # Not `os.path.abspath`: a test may replace or forbid what that calls, and change the folder.
-    absolute = normpath(join(WORKSPACE, path))
+    absolute = normpath(join_paths(WORKSPACE, path))
     return absolute == folder or absolute.startswith(folder.rstrip(os.sep) + os.sep)
 
 
