@@ -9,7 +9,7 @@ import hashlib
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -242,23 +242,29 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
-    """The outermost folders with a test name, and test files elsewhere: files named as pytest's
-    default, the project's own settings or unittest say."""
-    options = read_project_options(files, ())
-    # A pattern of any name is for the folders of tests.
-    patterns = [pattern for pattern in options.test_files if pattern not in ("*", "*.py")]
+    """The outermost folders with a test name, and test files elsewhere."""
     found: set[str] = set()
-    for path in files:
-        is_named = is_test_file(path) or _matches(path, patterns) or _is_unittest(path, files)
-        in_tests = is_below(path, options.test_paths) and _matches(path, options.test_files)
-        if not path.endswith(".py") or not (is_named or in_tests):
-            continue
+    for path in _test_files(files):
         parts = path.split("/")
         if parts[0] in NO_CODE:
             continue
         named = [index for index, part in enumerate(parts[:-1]) if part in TEST_FOLDERS]
         found.add("/".join(parts[: named[0] + 1]) if named else path)
-    return sorted(path for path in found if not is_below(path, found - {path}))
+    return _outermost(found)
+
+
+def _test_files(files: Mapping[str, bytes]) -> list[str]:
+    """Files named as pytest's default, the project's own settings or unittest say."""
+    options = read_project_options(files, ())
+    # A pattern of any name is for the folders of tests.
+    patterns = [pattern for pattern in options.test_files if pattern not in ("*", "*.py")]
+    found = []
+    for path in filter(lambda path: path.endswith(".py"), files):
+        is_named = is_test_file(path) or _matches(path, patterns) or _is_unittest(path, files)
+        in_tests = is_below(path, options.test_paths) and _matches(path, options.test_files)
+        if is_named or in_tests:
+            found.append(path)
+    return found
 
 
 def _is_unittest(path: str, files: Mapping[str, bytes]) -> bool:
@@ -266,20 +272,29 @@ def _is_unittest(path: str, files: Mapping[str, bytes]) -> bool:
     return path.endswith("tests.py") and not is_test_file(path) and b"TestCase" in files[path]
 
 
+def _outermost(paths: Set[str]) -> list[str]:
+    return sorted(path for path in paths if not is_below(path, paths - {path}))
+
+
 def find_suite_paths(files: Mapping[str, bytes], tests: Sequence[str]) -> tuple[str, ...]:
     """What pytest is given to run these tests: what the project's `testpaths` name of them, if
     they name any. Others may need what isn't installed, such as those of plugins in the same
-    repository. unittest's files with other names are given one by one."""
+    repository."""
     places = read_project_options(files, ()).test_paths
     if not places or "." in places:
-        others = (path for path in sorted(files) if _is_unittest(path, files))
-        return *tests, *(path for path in others if is_below(path, tests) and path not in tests)
+        test_files = _test_files(files)
+        return tuple(path for place in tests for path in _given(place, files, test_files))
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     named = {path for path in {*files, *folders} for place in places if fnmatchcase(path, place)}
-    within = [path for path in tests if is_below(path, named)]
-    within += [path for path in sorted(named) if is_below(path, tests) and path not in within]
-    outermost = [path for path in within if not is_below(path, set(within) - {path})]
-    return tuple(outermost or tests)
+    both = {path for path in {*tests, *named} if is_below(path, named) and is_below(path, tests)}
+    return tuple(_outermost(both) or tests)
+
+
+def _given(place: str, files: Mapping[str, bytes], test_files: Sequence[str]) -> list[str]:
+    """A place of tests as pytest is given it: as its files if some have names that pytest would not
+    collect from a folder. Beside their folder, pytest 9 drops them."""
+    within = [path for path in test_files if is_below(path, [place])]
+    return sorted(within) if any(_is_unittest(path, files) for path in within) else [place]
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

@@ -99,10 +99,17 @@ def test_the_suite_is_what_pytest_runs_without_a_path(
 def test_unittest_files_with_names_of_their_own_are_given_one_by_one(tmp_path: Path) -> None:
     tests = "import unittest\nclass Shop(unittest.TestCase):\n    def test_one(self): ...\n"
     files = {"app/tests.py": tests, "app/tests/shop_tests.py": tests, "app/old/tests.py": ""}
-    project = arranged(tmp_path, {**files, "app/tests/base.py": "", "app/shop.py": "one = 1\n"})
+    files |= {"app/tests/base.py": "", "app/tests/test_more.py": "def test_two(): ...\n"}
+    project = arranged(tmp_path, {**files, "app/shop.py": "one = 1\n"})
     assert project.test_paths == ("app/tests", "app/tests.py")
-    assert project.suite_paths == ("app/tests", "app/tests.py", "app/tests/shop_tests.py")
+    suite = ("app/tests/shop_tests.py", "app/tests/test_more.py", "app/tests.py")
+    assert project.suite_paths == suite
     assert project.code_paths == ("app/old/tests.py", "app/shop.py")
+    with open_sandbox(SandboxConfig()) as sandbox:
+        sandbox.write_files(project.source.files)
+        run = run_job(sandbox, PytestJob(project.suite_paths), timeout=60)
+    names = (f"{suite[0]}::Shop::test_one", f"{suite[1]}::test_two", f"{suite[2]}::Shop::test_one")
+    assert statuses(run.reports) == dict.fromkeys(names, TestStatus.PASSED)
 
 
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
