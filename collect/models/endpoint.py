@@ -47,7 +47,7 @@ from collect.models.endpoint_client import (
     read_refusal,
 )
 from collect.models.received import Form, received
-from collect.models.tool_parsing import parse_written
+from collect.models.tool_parsing import parse_calls
 from collect.quantities import duration
 from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
@@ -434,8 +434,7 @@ class EndpointModel:
                 )
         text_calls = 0
         if isinstance(config, ChatConfig) and config.text_calls and not message.tool_calls:
-            names = {tool["function"]["name"] for tool in tools}
-            content, calls = parse_written(message.content, names, id_prefix)
+            content, calls = parse_calls(message.content, tools, id_prefix)
             message, text_calls = replace(message, content=content, tool_calls=calls), len(calls)
         return Completion(
             message,
