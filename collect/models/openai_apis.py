@@ -25,6 +25,8 @@ from collect.models.received import (
 )
 from collect.store.messages import Message, ReplyTokens, ToolCall, ToolSchema, to_openai
 
+EXCERPT = 200
+"""Characters of an invalid call that an error quotes."""
 _TOKENS = TypeAdapter(ReplyTokens)
 MESSAGE_FIELDS = frozenset(
     (
@@ -85,14 +87,13 @@ class _Completion(Reply):
             raise ValueError(f"the tool calls are no list: {type(calls).__name__}")
         if not calls and isinstance(plain.get("function_call"), dict):
             calls = [{"function": plain["function_call"]}]  # of servers with the older API
-        made = [call for call in calls or () if isinstance(call, dict)]
+        made = [call for call in calls or () if call is not None]
+        tool_calls = [_read_call(call, f"{id_prefix}{index}") for index, call in enumerate(made)]
         return Message(
             role="assistant",
             content=_text(content) or _text(plain.get("refusal")),
             reasoning=_text(plain.get("reasoning_content") or plain.get("reasoning")) or None,
-            tool_calls=tuple(
-                _read_call(call, f"{id_prefix}{index}") for index, call in enumerate(made)
-            ),
+            tool_calls=tuple(tool_calls),
             provider_items=_own_fields(plain, made),
         )
 
@@ -168,17 +169,17 @@ def _own_fields(message: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str
     return kept("chat", {"message": own, "calls": of_calls}) if own or any(of_calls) else None
 
 
-def _read_call(plain: dict[str, Any], fallback_id: str) -> ToolCall:
+def _read_call(plain: Any, fallback_id: str) -> ToolCall:
     """A call; one without a name can still be answered as an invalid one."""
-    function = plain.get("function")
-    if not isinstance(function, dict):
-        function = plain
+    function = plain.get("function", plain) if isinstance(plain, dict) else None
+    if not isinstance(function, dict) or not function.keys() & FUNCTION_FIELDS:
+        raise ValueError(f"a tool call is no function call: {str(plain)[:EXCERPT]}")
     call_id, name, arguments = plain.get("id"), function.get("name"), function.get("arguments")
-    if not isinstance(call_id, str | int) or call_id == "":
-        call_id = fallback_id
+    if not isinstance(call_id, str | int | None) or not isinstance(name, str | None):
+        raise ValueError(f"a tool call has an id or a name that is none: {str(plain)[:EXCERPT]}")
     if not isinstance(arguments, str | None):
         arguments = written_arguments(arguments)
-    return ToolCall(str(call_id), name if isinstance(name, str) else "", arguments or "")
+    return ToolCall(str(call_id or fallback_id), name or "", arguments or "")
 
 
 def _text(content: Any) -> str:
