@@ -60,6 +60,11 @@ class InfrastructureFailure(RolloutError):
 class EndpointFailure(InfrastructureFailure):
     """A model's server refused a request for good."""
 
+    status: int | None = None
+    """The HTTP status of its last answer."""
+    said: str = ""
+    """The server's words."""
+
 
 class EndpointDown(EndpointFailure):
     """The server did not answer, or with a 5xx, on every try."""

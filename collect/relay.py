@@ -15,6 +15,7 @@ from collect.agents.subagent_task import parse_answer
 from collect.code.patches import TestFiles
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Model, Sampling
+from collect.models.received import portable
 from collect.questions.grounding import ground
 from collect.questions.observations import sets_unnamed_breakpoint
 from collect.store.messages import Message, ToolSchema
@@ -71,6 +72,8 @@ class _RelayModel:
         self._relay, self._context = relay, context
         self._student = relay.student.backend.open(context)
         self._teacher: Model | None = None
+        self._by_student = 0
+        """How many messages there were before the teacher's first."""
         self._dropped: Completion | None = None
         """A reply whose cost the teacher's has to tell, which may take several requests."""
 
@@ -97,12 +100,13 @@ class _RelayModel:
                 self._dropped = said
             self._context.log.note("relayed", conversation=self._context.index, why=wrong)
             self._teacher = self._relay.teacher.backend.open(self._context)
+            self._by_student = len(messages)
         own = self._relay.teacher.sampling
         seed = None if own.seed is None else own.seed + self._context.attempt
         asked = {"tool_choice": sampling.tool_choice, "stop": sampling.stop or own.stop}
-        said = self._teacher.complete(
-            messages, tools, own.model_copy(update={**asked, "seed": seed})
-        )
+        # Its server may not take what the student's gave.
+        given = [*map(portable, messages[: self._by_student]), *messages[self._by_student :]]
+        said = self._teacher.complete(given, tools, own.model_copy(update={**asked, "seed": seed}))
         dropped, self._dropped = self._dropped, None
         if dropped is not None:
             usage, spent = said.usage + dropped.usage, said.dollars + dropped.dollars

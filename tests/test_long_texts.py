@@ -25,7 +25,7 @@ from collect.agents.subagent_task import (
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS
 from collect.code.patches import PatchError, changed_lines, renamed_files
-from collect.models.tool_parsing import parse_hermes, parse_written
+from collect.models.tool_parsing import parse_calls
 from collect.questions.claims import committed, counts, exceptions, places, visits
 from collect.questions.comparing import parse_value, same_text
 from collect.questions.grounding import claims_in
@@ -58,6 +58,20 @@ PIECES = (
         "<tool_call>",
         "</tool_call>",
         '<tool_call>{"name": ',
+        "<tool_call>a",
+        "<function=a>",
+        '<function=a>{"',
+        "<function=a><parameter=b>",
+        "</parameter>",
+        '<invoke name="a">',
+        "<arg_key>a</arg_key><arg_value>",
+        "[TOOL_CALLS]",
+        "[TOOL_CALLS]{",
+        "[TOOL_CALLS][a(",
+        "[TOOL_CALLS]a[ARGS]{",
+        "<|python_tag|>a(b=",
+        "to=functions.a",
+        "</think>",
         "```\n",
         "```python\n",
         "### ACTION\n",
@@ -79,6 +93,7 @@ def question(text: str) -> DebugSubagentArguments:
     return DebugSubagentArguments(question=f"x{text}", test="t")
 
 
+A_TOOL = {"type": "function", "function": {"name": "a", "parameters": {"type": "object"}}}
 READERS: dict[str, Callable[[str], object]] = {
     "marks of Python": lambda text: patch_marks(patch_of(text, ".py"), ""),
     "marks of Java": lambda text: patch_marks(patch_of(text, ".java"), ""),
@@ -91,8 +106,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "sections": lambda text: list(sections(text)),
     "experiment": parse_experiment,
     "wrong blocks": wrong_blocks,
-    "tagged calls": lambda text: parse_hermes(text, ""),
-    "written calls": lambda text: parse_written(text, ["a"], ""),
+    "calls": lambda text: parse_calls(text, [A_TOOL], ""),
     "breakpoint": breakpoint_request,
     "failure": read_failure,
     "answer": caller_sees,
@@ -146,8 +160,8 @@ def test_twice_the_text_takes_twice_the_time(name: str) -> None:
         ("marks of Java", "boolean equals("),
         ("places", "-"),
         ("committed places", "1"),
-        ("written calls", "<tool_call>"),
-        ("tagged calls", "<tool_call>"),
+        ("calls", "<tool_call>"),
+        ("calls", "[TOOL_CALLS][a("),
         ("log pytest_options", "PASSED ["),
         ("log sympy", " x.py:"),
     ],
@@ -177,7 +191,7 @@ def test_what_python_can_not_hold_is_no_error_of_ours(text: str) -> None:
         parse_actions(text)
     program_of(f"```python\ndef f():\n    return {text}\n```", "def f(): pass")
     assert program_of(f"```\n{text}x y\n```")[0] is None
-    parse_written(f'```\n{{"name": "a", "arguments": {{"b": {text}}}}}\n```', ["a"], "")
+    parse_calls(f'```\n{{"name": "a", "arguments": {{"b": {text}}}}}\n```', [A_TOOL], "")
     claims_in(f"`{text}` = {text} and `y[{text}]` is {text}; y[{text}] = 5")
     last_part(f"y[{text}]")
     same_text(text, "1.5")

@@ -18,6 +18,7 @@ from collect.benchmarks.base import Instance
 from collect.console import NO_LOG, Fact, RolloutLog
 from collect.errors import ContextTooLong, ModelFailure
 from collect.models.base import Completion, Model, Sampling, Usage
+from collect.models.received import received
 from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
 from collect.store.records import (
     SCHEMA_VERSION,
@@ -149,9 +150,10 @@ class ConversationLog:
             "dollars": completion.dollars,
             "finish_reason": completion.finish_reason,
         }
+        used = {call.id for row in self.rows for call in row.message.tool_calls}
         self.add_row(
             MessageRow(
-                completion.message,
+                received(completion.message, used),
                 **facts,
                 cached_tokens=completion.usage.cached_tokens,
                 served_model=completion.served_model,
@@ -161,7 +163,7 @@ class ConversationLog:
                 tokens=tokens,
             )
         )
-        calls = completion.message.tool_calls
+        calls = self.rows[-1].message.tool_calls
         facts["call"] = calls[0].name[:MAX_NAME_CHARS] if calls else None
         self._tell("replied", step=self.steps - 1, max_steps=self.max_steps, **facts)
         return self.rows[-1].message

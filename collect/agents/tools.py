@@ -90,9 +90,9 @@ class Toolbox:
     def call(self, call: ToolCall) -> ToolReply:
         """Carry out a model's call; a malformed one is answered with what is wrong with it."""
         tool = self._tools.get(call.name)
-        if tool is None:
+        if tool is None or call.said_name is not None:
             known = ", ".join(self._tools)
-            name = call.name[: MAX_PROBLEM // 10]
+            name = (call.name if call.said_name is None else call.said_name)[: MAX_PROBLEM // 10]
             return _invalid(f"There is no tool named {name!r}. The tools are: {known}.")
         try:
             decoded = json.loads(call.arguments) if call.arguments.strip() else {}

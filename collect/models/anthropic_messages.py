@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -11,7 +10,14 @@ import anthropic
 
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import AnthropicConfig
-from collect.models.endpoint_client import Api, Part, Reply, own_items
+from collect.models.endpoint_client import Api, Part, Reply
+from collect.models.received import (
+    kept,
+    own_items,
+    sent_text,
+    without_empty,
+    written_arguments,
+)
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object
 
 FINISH_REASONS = {
@@ -24,8 +30,8 @@ FINISH_REASONS = {
 }
 """OpenAI's words for the API's stop reasons; others are kept as they are."""
 THINKING = ("thinking", "redacted_thinking")
-NO_TEXT = "(no text)"
-"""Stands for a reply without text or calls, which the API would not take back."""
+BLOCK_FIELDS = frozenset(("type", "text", "id", "name", "input"))
+"""What texts and calls have; thinking, and what else a model did, has more."""
 
 
 class _Usage(Part):
@@ -36,7 +42,7 @@ class _Usage(Part):
 
 
 class _Completion(Reply):
-    content: list[dict[str, Any]]
+    content: list[dict[str, Any]] | str | None
     stop_reason: str | None = None
     usage: _Usage | None = None
 
@@ -56,7 +62,9 @@ class _Completion(Reply):
         return FINISH_REASONS.get(reason, reason)
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
-        blocks = self.content
+        blocks = self.content or []
+        if isinstance(blocks, str):  # as some servers that speak the API give it
+            blocks = [{"type": "text", "text": blocks}]
         thought = [each for each in blocks if each.get("type") in THINKING]
         said = [str(each.get("text", "")) for each in blocks if each.get("type") == "text"]
         reasoning = [str(each["thinking"]) for each in thought if each.get("thinking")]
@@ -65,17 +73,16 @@ class _Completion(Reply):
             if block.get("type") != "tool_use":
                 continue
             name, given = block.get("name"), block.get("input")
-            if not isinstance(name, str) or not isinstance(given, dict):
-                raise ValueError(f"a tool call has no name, or no input: {str(block)[:200]!r}")
+            arguments = given if isinstance(given, str) else written_arguments(given)
             call_id = str(block.get("id") or f"{id_prefix}{len(calls)}")
-            calls.append(ToolCall(call_id, name, json.dumps(given, ensure_ascii=False)))
+            calls.append(ToolCall(call_id, name if isinstance(name, str) else "", arguments))
         return Message(
             role="assistant",
             content="".join(said),
             reasoning="\n\n".join(reasoning) or None,
             tool_calls=tuple(calls),
-            provider_items=json.dumps({"anthropic": blocks}, ensure_ascii=False)
-            if thought
+            provider_items=kept("anthropic", blocks)
+            if any(without_empty(block, BLOCK_FIELDS) for block in blocks)
             else None,
         )
 
@@ -142,12 +149,31 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         answered = {"tool_use_id": message.tool_call_id, "content": message.content}
         return [{"type": "tool_result", **answered}]
-    if items := own_items(message, "anthropic"):
-        return items
+    if message.role == "assistant" and (own := _own(message)):
+        return own
     blocks: list[dict[str, Any]] = []
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})
-    for call in message.tool_calls:
-        given = arguments_object(call.arguments)
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
-    return blocks or [{"type": "text", "text": NO_TEXT}]
+    blocks += map(_block, message.tool_calls)
+    return blocks or [{"type": "text", "text": sent_text(message)}]
+
+
+def _block(call: ToolCall) -> dict[str, Any]:
+    given = arguments_object(call.arguments)
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+
+
+def _own(message: Message) -> list[dict[str, Any]]:
+    """A reply's own blocks as the API takes them back: without empty texts, and with more than
+    thinking."""
+    blocks = [
+        block
+        for block in own_items(message, "anthropic", _block)
+        if block.get("type") != "text" or str(block.get("text") or "").strip()
+    ]
+    # A reply that was cut while the model thought has no signature.
+    while blocks and blocks[-1].get("type") == "thinking" and not blocks[-1].get("signature"):
+        blocks.pop()
+    if blocks and all(block.get("type") in THINKING for block in blocks):
+        blocks.append({"type": "text", "text": sent_text(message)})
+    return blocks

@@ -109,7 +109,9 @@ class EndpointConfig(StrictRecord):
     extra_body: dict[str, Any] = Field(default={})
     """Additional fields for every request."""
     check_tools: bool = True
-    """Before work starts, ask for one tool call, and reject a server without tool support."""
+    """Before work starts, ask for one tool call, and send it back with a result. A server without
+    tool support is rejected.
+    """
 
 
 class ChatConfig(EndpointConfig):
@@ -118,11 +120,14 @@ class ChatConfig(EndpointConfig):
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     """The server's name for the limit `sampling.max_tokens`."""
     text_calls: bool = False
-    """Read tool calls that a reply without any writes into its text as JSON: fenced, between
-    `<tool_call>` tags, or alone. Small models do so. The rows count them in `text_calls`.
+    """Read tool calls that a reply without any writes into its text: between the tags of known
+    model families, or as JSON, fenced or alone. Small models do so, and servers without a parser
+    leave them there. The rows count them in `text_calls`.
     """
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
-    """Send earlier reasoning back under this name, for servers that require it."""
+    """Send earlier reasoning back under this name, for servers that require it: in each reply,
+    also if there was none.
+    """
     logprobs: bool = False
     """Keep the token ids and log-probabilities of each reply in the run, for off-policy training.
     Needs a server with vLLM's `return_token_ids`; another is refused at its first reply.

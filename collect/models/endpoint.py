@@ -34,6 +34,7 @@ from collect.models.config import (
     ResponsesConfig,
 )
 from collect.models.endpoint_client import (
+    BAD_REQUESTS,
     INVALID,
     Api,
     RedirectRefused,
@@ -45,7 +46,8 @@ from collect.models.endpoint_client import (
     mask_of,
     read_refusal,
 )
-from collect.models.tool_parsing import parse_written
+from collect.models.received import Form, received
+from collect.models.tool_parsing import parse_calls
 from collect.quantities import duration
 from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
@@ -138,6 +140,8 @@ class EndpointBackend:
         self._outage_began_at: float | None = None
         self._outage_ended_at = -math.inf
         self._lock = threading.Lock()
+        self.form = Form()
+        """How conversations begin to send earlier replies."""
         self._told: set[tuple[int | None, str]] = set()
         """The kinds of refusals that were retried and reported."""
 
@@ -176,10 +180,11 @@ class EndpointBackend:
         return f"{did} after {time.monotonic() - started:.1f} s"
 
     def calls_tool(self, advice: str, sampling: Sampling = FIRST_SAMPLING) -> bool:
-        """Ask one question with one tool: whether a valid call comes back.
+        """Ask one question with one tool: whether a valid call comes back. If so, the call and a
+        result are sent, too.
 
         If not, that is only a warning: an untuned model may do so and can still be measured. Raises
-        ConfigError if the server rejects tools, or every request.
+        ConfigError if the server rejects tools, its own call, or every request.
         """
         where = f"{self.name} ({self.where})"
         try:
@@ -195,6 +200,7 @@ class EndpointBackend:
         if message.tool_calls:
             call = message.tool_calls[0]
             if call.name == NAME and call.text("expression"):
+                self._check_second_turn(message, sampling)
                 return True
             told = (
                 f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "
@@ -210,6 +216,22 @@ class EndpointBackend:
             )
         logger.warning(f"warning: {where}: asked to call a tool once, {told}")
         return False
+
+    def _check_second_turn(self, reply: Message, sampling: Sampling) -> None:
+        """Send a reply with calls back, with a result. Conversations begin with the form of it that
+        the server takes. Raises ConfigError if it takes none.
+        """
+        reply, model = received(reply, ()), EndpointModel(self)
+        results = [Message("tool", "3", tool_call_id=c.id, name=c.name) for c in reply.tool_calls]
+        try:
+            model.complete([QUESTION, reply, *results], [TOOL], sampling)
+        except RolloutError as refusal:
+            raise ConfigError(
+                f"{self.name} ({self.where}) calls a tool, and refuses the next request, with its "
+                f"own call and the tool's result: {refusal}. Servers of models that reason can "
+                "need `reasoning_field`"
+            ) from refusal
+        self.form = model.form
 
     def _require_reply(self, sampling: Sampling) -> None:
         """Ask once without tools. Raises ConfigError if no reply comes."""
@@ -369,7 +391,10 @@ class EndpointBackend:
         too_long = refusal.retry_after > self.config.retries.retry_after_max
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""
-        return failure(f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}")
+        error = failure(f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}")
+        if isinstance(error, EndpointFailure):
+            error.status, error.said = refusal.status, refusal.message
+        return error
 
 
 class EndpointModel:
@@ -377,6 +402,8 @@ class EndpointModel:
 
     def __init__(self, backend: EndpointBackend, log: RolloutLog = NO_LOG) -> None:
         self._backend, self._log = backend, log
+        self.form = backend.form
+        """How earlier replies are sent: as the server took them last."""
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -386,9 +413,7 @@ class EndpointModel:
         """
         backend, config, id_prefix = self._backend, self._backend.config, f"call_{len(messages)}_"
         started = time.monotonic()
-        fields = backend.api.fields(messages, tools, sampling)
-        given = {name: value for name, value in fields.items() if value is not None}
-        reply, dollars = backend.complete(given, self._log)
+        reply, dollars = self._ask(messages, tools, sampling)
         try:
             message = reply.message(sampling, id_prefix).storable()
         except (*BROKEN, TypeError) as error:
@@ -409,8 +434,7 @@ class EndpointModel:
                 )
         text_calls = 0
         if isinstance(config, ChatConfig) and config.text_calls and not message.tool_calls:
-            names = {tool["function"]["name"] for tool in tools}
-            content, calls = parse_written(message.content, names, id_prefix)
+            content, calls = parse_calls(message.content, tools, id_prefix)
             message, text_calls = replace(message, content=content, tool_calls=calls), len(calls)
         return Completion(
             message,
@@ -422,3 +446,27 @@ class EndpointModel:
             text_calls,
             tokens=tokens,
         )
+
+    def _ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> tuple[Reply, float]:
+        """Send the conversation; in another form if the server refuses an earlier reply in it."""
+        api, replied = self._backend.api, any(each.role == "assistant" for each in messages)
+        form, refused = self.form, list[EndpointFailure]()
+        while True:
+            fields = api.fields(list(form.sent(messages)), tools, sampling)
+            if not form.thinks:
+                fields.pop("thinking", None)
+            given = {name: value for name, value in fields.items() if value is not None}
+            try:
+                answer = self._backend.complete(given, self._log)
+            except EndpointFailure as error:
+                refused.append(error)
+                other = form.after(error.said) if error.status in BAD_REQUESTS and replied else None
+                if other is None:
+                    raise refused[0] from None  # the later ones are of forms that it never gave
+                self._log.note("retried", why=error.said, wait=0.0)
+                form = other
+            else:
+                self.form = form
+                return answer

@@ -152,14 +152,6 @@ class Api(ABC, Generic[Config]):
             raise ValueError(f"not JSON ({error})") from error
 
 
-def own_items(message: Message, api: str) -> list[dict[str, Any]]:
-    """The items of an earlier reply as its API wrote them; empty if it kept none."""
-    try:
-        return list(json.loads(message.provider_items or "{}").get(api) or ())
-    except BROKEN:
-        return []
-
-
 CONNECT_SECONDS = 20.0
 
 

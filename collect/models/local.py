@@ -17,7 +17,7 @@ from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits, MachineTime
 from collect.models.config import AS_DATA, WEIGHTS, LocalConfig, check_model_folder
-from collect.models.tool_parsing import broken_hermes_call, hermes_call, parse_hermes
+from collect.models.tool_parsing import broken_hermes_call, hermes_call, parse_calls
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 from collect.threads import result_unless_stopped
 from sandbox.environment import install_command
@@ -127,7 +127,7 @@ class ChatFormat:
         text = self._control_tokens.unmarked(self.decode(ids))
         with self._lock:
             parsed = self._by_response_template(prompt, text, tools)
-        content, calls = parse_hermes(text, id_prefix)
+        content, calls = parse_calls(text, tools, id_prefix)
         if parsed is None:
             return Message("assistant", content, tool_calls=calls)
         parsed_calls = []
@@ -136,10 +136,12 @@ class ChatFormat:
             arguments = function.get("arguments")
             raw = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
             parsed_calls.append(ToolCall(f"{id_prefix}{index}", function["name"], raw))
-        # The template gives decoded arguments; where both agree, keep the raw text.
-        if _decoded(parsed_calls) != _decoded(calls):
-            calls = tuple(parsed_calls)
         content = parsed.get("content") or ""
+        if not parsed_calls:  # the calls are in another form than the template's
+            content, calls = parse_calls(content, tools, id_prefix)
+        # The template gives decoded arguments; where both agree, keep the raw text.
+        elif _decoded(parsed_calls) != _decoded(calls):
+            calls = tuple(parsed_calls)
         reasoning = parsed.get("reasoning_content") or parsed.get("thinking")
         return Message("assistant", content.strip() if calls else content, reasoning, calls)
 

@@ -4,7 +4,6 @@ summaries.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any
@@ -14,19 +13,30 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import OpenAIConfig, ResponsesConfig
-from collect.models.endpoint_client import Api, Part, Reply, own_items
-from collect.store.messages import (
-    Message,
-    ReplyTokens,
-    ToolCall,
-    ToolSchema,
-    arguments_object,
-    to_openai,
+from collect.models.endpoint_client import Api, Part, Reply
+from collect.models.received import (
+    chat_fields,
+    kept,
+    own_items,
+    sent_arguments,
+    sent_text,
+    without_empty,
+    written_arguments,
 )
+from collect.store.messages import Message, ReplyTokens, ToolCall, ToolSchema, to_openai
 
 EXCERPT = 200
 """Characters of an invalid call that an error quotes."""
 _TOKENS = TypeAdapter(ReplyTokens)
+MESSAGE_FIELDS = frozenset(
+    (
+        *("role", "content", "tool_calls", "reasoning_content", "reasoning"),
+        *("refusal", "annotations", "audio", "function_call"),
+    )
+)
+"""What every chat server gives, or none takes back; the rest of a reply is the server's own."""
+CALL_FIELDS = frozenset(("id", "type", "index", "function"))
+FUNCTION_FIELDS = frozenset(("name", "arguments"))
 
 
 class _Details(Part):
@@ -75,13 +85,16 @@ class _Completion(Reply):
             raise ValueError(f"the content is no text: {type(content).__name__}")
         if not isinstance(calls, list | None):
             raise ValueError(f"the tool calls are no list: {type(calls).__name__}")
+        if not calls and isinstance(plain.get("function_call"), dict):
+            calls = [{"function": plain["function_call"]}]  # of servers with the older API
+        made = [call for call in calls or () if call is not None]
+        tool_calls = [_read_call(call, f"{id_prefix}{index}") for index, call in enumerate(made)]
         return Message(
             role="assistant",
             content=_text(content) or _text(plain.get("refusal")),
             reasoning=_text(plain.get("reasoning_content") or plain.get("reasoning")) or None,
-            tool_calls=tuple(
-                _read_call(call, f"{id_prefix}{index}") for index, call in enumerate(calls or ())
-            ),
+            tool_calls=tuple(tool_calls),
+            provider_items=_own_fields(plain, made),
         )
 
     @property
@@ -125,25 +138,47 @@ class ChatCompletions(Api[OpenAIConfig]):
 
 def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
     sent = to_openai(message)
-    for call in sent.get("tool_calls", ()):
-        function = call["function"]
-        decoded = arguments_object(function["arguments"])
-        if "malformed_arguments" in decoded or not function["arguments"]:
-            function["arguments"] = json.dumps(decoded)
-    if reasoning_field and message.reasoning:
-        sent[reasoning_field] = message.reasoning
-    return sent
+    if message.role != "assistant":
+        return sent
+    own, of_calls = chat_fields(message)
+    if not message.tool_calls:
+        sent["content"] = sent_text(message)
+    for call, plain in zip(message.tool_calls, sent.get("tool_calls", ()), strict=False):
+        plain["function"]["arguments"] = sent_arguments(call)
+    for plain, fields in zip(sent.get("tool_calls", ()), of_calls, strict=False):
+        in_function = fields.get("function")
+        if isinstance(in_function, dict):
+            plain["function"] = in_function | plain["function"]
+        plain.update(fields | plain)
+    if reasoning_field:
+        sent[reasoning_field] = message.reasoning or ""
+    return own | sent
+
+
+def _own_fields(message: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str | None:
+    """The fields of a reply and of its calls that only its server knows."""
+    own = without_empty(message, MESSAGE_FIELDS)
+    of_calls = []
+    for call in calls:
+        fields = without_empty(call, CALL_FIELDS)
+        function = call.get("function")
+        if isinstance(function, dict):
+            in_function = without_empty(function, FUNCTION_FIELDS)
+            fields |= {"function": in_function} if in_function else {}
+        of_calls.append(fields)
+    return kept("chat", {"message": own, "calls": of_calls}) if own or any(of_calls) else None
 
 
 def _read_call(plain: Any, fallback_id: str) -> ToolCall:
-    function = plain.get("function") if isinstance(plain, dict) else None
-    if not isinstance(function, dict):
+    """A call; one without a name can still be answered as an invalid one."""
+    function = plain.get("function", plain) if isinstance(plain, dict) else None
+    if not isinstance(function, dict) or not function.keys() & FUNCTION_FIELDS:
         raise ValueError(f"a tool call is no function call: {str(plain)[:EXCERPT]}")
     call_id, name, arguments = plain.get("id"), function.get("name"), function.get("arguments")
     if not isinstance(call_id, str | int | None) or not isinstance(name, str | None):
         raise ValueError(f"a tool call has an id or a name that is none: {str(plain)[:EXCERPT]}")
     if not isinstance(arguments, str | None):
-        arguments = json.dumps(arguments)
+        arguments = written_arguments(arguments)
     return ToolCall(str(call_id or fallback_id), name or "", arguments or "")
 
 
@@ -156,6 +191,10 @@ def _text(content: Any) -> str:
 
 
 # The Responses API.
+
+
+ITEM_FIELDS = frozenset(("type", "id", "status", "role", "content", "call_id", "name", "arguments"))
+"""What a message or a call can have that a request without it says, too."""
 
 
 class _ResponseUsage(Part):
@@ -195,23 +234,18 @@ class _Response(Reply):
             content = content.partition(stop)[0]
         calls: list[ToolCall] = []
         for item in items:
-            if item.get("type") != "function_call":
-                continue
-            name, arguments = item.get("name"), item.get("arguments")
-            if not isinstance(name, str) or not isinstance(arguments, str):
-                raise ValueError(f"a tool call has no name, or no arguments: {str(item)[:200]!r}")
-            call_id = str(item.get("call_id") or f"{id_prefix}{len(calls)}")
-            calls.append(ToolCall(call_id, name, arguments))
+            if item.get("type") == "function_call":
+                call = {"id": item.get("call_id"), "function": item}
+                calls.append(_read_call(call, f"{id_prefix}{len(calls)}"))
         thoughts = _texts(items, ("summary_text", "reasoning_text"))
         # A reply that was cut is not sent back in its own form.
-        reasoned = any(item.get("type") == "reasoning" for item in items)
-        whole = reasoned and content == said
+        own = content == said and not all(map(_is_plain, items))
         return Message(
             role="assistant",
             content=content,
             reasoning="\n\n".join(thoughts) or None,
             tool_calls=tuple(calls),
-            provider_items=json.dumps({"responses": items}, ensure_ascii=False) if whole else None,
+            provider_items=kept("responses", items) if own else None,
         )
 
 
@@ -253,6 +287,13 @@ class OpenAIResponses(Api[ResponsesConfig]):
         return response
 
 
+def _is_plain(item: Mapping[str, Any]) -> bool:
+    """Whether the message or the call can be written anew, or there is nothing in the reasoning."""
+    if item.get("type") == "reasoning":
+        return not without_empty(item, ("type", "id", "status"))
+    return item.get("type") in ("message", "function_call") and not without_empty(item, ITEM_FIELDS)
+
+
 def _texts(items: Sequence[Mapping[str, Any]], kinds: tuple[str, ...]) -> Iterator[str]:
     """The texts of the items' parts of these kinds."""
     for item in items:
@@ -268,12 +309,24 @@ def _items(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         answered = {"call_id": message.tool_call_id, "output": message.content}
         return [{"type": "function_call_output", **answered}]
-    if own := own_items(message, "responses"):
+    if message.role == "assistant" and (own := _own(message)):
         return own
     items: list[dict[str, Any]] = []
-    if message.content or not message.tool_calls:
+    if message.role == "user":
         items.append({"role": message.role, "content": message.content})
-    for call in message.tool_calls:
-        made = {"call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
-        items.append({"type": "function_call", **made})
+    elif message.content.strip() or not message.tool_calls:
+        items.append({"role": message.role, "content": sent_text(message)})
+    return items + [_item(call) for call in message.tool_calls]
+
+
+def _item(call: ToolCall) -> dict[str, Any]:
+    made = {"call_id": call.id, "name": call.name, "arguments": sent_arguments(call)}
+    return {"type": "function_call", **made}
+
+
+def _own(message: Message) -> list[dict[str, Any]]:
+    """A reply's own items, without reasoning that nothing follows, which the API refuses."""
+    items = own_items(message, "responses", _item)
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()
     return items

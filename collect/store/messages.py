@@ -38,6 +38,8 @@ def arguments_object(arguments: str) -> dict[str, Any]:
 def _object(arguments: str) -> dict[str, Any] | None:
     try:
         decoded = json.loads(arguments or "{}")
+        # No request can hold NaN, infinity or half a character.
+        json.dumps(decoded, ensure_ascii=False, allow_nan=False).encode()
     except BROKEN:
         return None
     return decoded if isinstance(decoded, dict) else None
@@ -45,12 +47,17 @@ def _object(arguments: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model wrote it."""
+    """One call, as it is answered and sent back, with what the model said where that differs."""
 
     id: str
+    """Unique in its conversation."""
     name: str
     arguments: str
-    """The raw JSON text of the arguments, valid or not."""
+    """The raw JSON text of the arguments as the model wrote them, valid or not."""
+    said_id: str | None = None
+    """The id that the server gave, if it can't be sent back or another call has it."""
+    said_name: str | None = None
+    """The name that the model wrote, if it can't be sent back; such a call is invalid."""
 
     @property
     def is_valid(self) -> bool:
@@ -64,7 +71,14 @@ class ToolCall:
 
     def storable(self) -> ToolCall:
         """A copy in storable text."""
-        return ToolCall(*map(storable, (self.id, self.name, self.arguments)))
+        return replace(
+            self,
+            id=storable(self.id),
+            name=storable(self.name),
+            arguments=storable(self.arguments),
+            said_id=self.said_id and storable(self.said_id),
+            said_name=self.said_name and storable(self.said_name),
+        )
 
 
 @dataclass(frozen=True)
@@ -81,8 +95,8 @@ class Message:
     name: str | None = None
     """For role `tool`: the tool's name."""
     provider_items: str | None = None
-    """The reply as JSON in its API's own form, if it holds signed or encrypted reasoning. It is
-    sent back unchanged to the same API.
+    """What the server of a reply may want back unchanged, as JSON in its API's form: signed or
+    encrypted reasoning, fields of its own.
     """
 
     def storable(self) -> Message:

@@ -23,10 +23,10 @@ from collect.errors import FailureKind
 from collect.store.messages import Message, ReplyTokens, ToolCall
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 8
-READ_VERSIONS = (6, 7, SCHEMA_VERSION)
+SCHEMA_VERSION = 9
+READ_VERSIONS = (6, 7, 8, SCHEMA_VERSION)
 """In version 6 messages have no `tokens`, up to version 7 exceptions have no `notes`, `related` and
-`unlisted`: these are read as null."""
+`unlisted`, up to version 8 calls have no `said_id` and `said_name`: these are read as null."""
 ORACLE_TEACHER = "oracle"
 """The scripted teacher, which knows the gold patch."""
 PLAYED_TEACHER = "played"

@@ -36,7 +36,7 @@ from collect.agents.tools import Arguments
 from collect.errors import LocalModelFailed
 from collect.live.environment import EnvironmentArguments
 from collect.models.constrained_calls import ConstrainedCalls
-from collect.models.tool_parsing import CLOSE, OPEN, hermes_call, parse_hermes
+from collect.models.tool_parsing import CLOSE, OPEN, hermes_call, parse_calls
 from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
 from sandbox.debugger import ALLOWED, State
 from tests.tiny_model import build_tiny_model
@@ -186,7 +186,7 @@ def test_a_random_model_makes_only_valid_calls(
     model: RandomModel, tools: list[ToolSchema], seed: int, said: str
 ) -> None:
     by_name = {each["function"]["name"]: each["function"]["parameters"] for each in tools}
-    content, calls = parse_hermes(model.reply(tools, seed, said, [TASK]), "c")
+    content, calls = parse_calls(model.reply(tools, seed, said, [TASK]), [], "c")
     assert OPEN not in content
     assert bool(calls) >= bool(said)
     for call in calls:
@@ -209,7 +209,7 @@ def test_every_tool_takes_what_a_random_model_gives(
     tools = [tool("it", arguments.model_json_schema()), READ]
     for seed in range(12):
         reply = model.reply(tools, seed, f'{OPEN}\n{{"name": "it"')
-        call = parse_hermes(reply, "c")[1][0]
+        call = parse_calls(reply, [], "c")[1][0]
         assert call.name == "it"
         arguments.model_validate_json(call.arguments)
 
@@ -233,9 +233,9 @@ def test_what_a_model_rightly_says_stays_possible(
     assert model.takes([READ], text)
     # Without tools, as in a forced answer, it is only text.
     assert model.takes([], text) is (calls == 0)
-    assert parse_hermes(text, "c")[1] == (ToolCall("c0", "read", '{"path": "a.py"}'),)[:calls] + (
-        (ToolCall("c1", "read", '{"path": "a.py"}'),) if calls == 2 else ()
-    )
+    assert parse_calls(text, [], "c")[1] == (ToolCall("c0", "read", '{"path": "a.py"}'),)[
+        :calls
+    ] + ((ToolCall("c1", "read", '{"path": "a.py"}'),) if calls == 2 else ())
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_random_model_calls_debug_tools_rightly(
     messages, tools = conversation(state), debug_schemas(form)
     shown = "\n".join(each.content for each in messages if each.role != "assistant")
     for seed in range(4):
-        ran, calls = False, parse_hermes(model.reply(tools, seed, OPEN, messages), "c")[1]
+        ran, calls = False, parse_calls(model.reply(tools, seed, OPEN, messages), [], "c")[1]
         assert calls
         for call in calls:
             given: Any = ARGUMENTS[call.name].model_validate_json(call.arguments)

@@ -168,7 +168,9 @@ def test_malformed_arguments_are_sent_back_as_an_object(server: ChatServer) -> N
             ToolCall("3", "read", ""),
         ),
     )
-    ask(backend(server, reasoning_field="reasoning_content"), Message("user", "?"), asked)
+    answers = [Message("tool", "?", tool_call_id=each, name="read") for each in "123"]
+    endpoint = backend(server, reasoning_field="reasoning_content")
+    ask(endpoint, Message("user", "?"), asked, *answers)
     sent = server.requests[0]["messages"][1]
     arguments = [call["function"]["arguments"] for call in sent["tool_calls"]]
     assert arguments == [json.dumps({"malformed_arguments": '{"path": '}), '{"a":1}', "{}"]

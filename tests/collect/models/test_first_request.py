@@ -48,21 +48,23 @@ def call() -> Answer:
     return reply(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
 
 
-def test_a_model_is_asked_once_and_paid_for(
+def test_a_model_is_asked_two_turns_and_paid_for(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.will_answer(call(), reply())
+    server.will_answer(call(), reply("It is 3."), reply())
     status, (row,) = collect(server, tmp_path)
     assert status == 0
     assert row.dollars == pytest.approx(REQUEST)
-    assert float((tmp_path / "test" / SPENT).read_text()) == pytest.approx(2 * REQUEST)
-    first, second = server.requests
-    assert [tool["function"]["name"] for tool in first["tools"]] == ["evaluate"]
+    assert float((tmp_path / "test" / SPENT).read_text()) == pytest.approx(3 * REQUEST)
+    first, second, third = server.requests
+    for asked in (first, second):
+        assert [tool["function"]["name"] for tool in asked["tools"]] == ["evaluate"]
     assert "temperature" not in first, "the config sets none, and some models take none"
-    assert "evaluate" not in str(second["tools"])
+    assert [each["role"] for each in second["messages"]] == ["user", "assistant", "tool"]
+    assert "evaluate" not in str(third["tools"])
     assert "warning" not in capsys.readouterr().err
     collect(server, tmp_path)
-    assert len(server.requests) == 2, "there is nothing left to do"
+    assert len(server.requests) == 3, "there is nothing left to do"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import ChatFormat, LocalBackend
-from collect.models.tool_parsing import parse_hermes
+from collect.models.tool_parsing import parse_calls
 from collect.rollouts.executor import open_model
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.contexts import context
@@ -288,7 +288,7 @@ def test_the_template_is_given_objects_and_broken_calls_as_they_were_written(
     chat = open_local().open(context()).chat
     broken = '<tool_call>\n{"name": "read", "arguments": {"path}\n</tool_call>'
     valid = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
-    content, calls = parse_hermes(f"I read.\n{valid}\n{broken}", "1-")
+    content, calls = parse_calls(f"I read.\n{valid}\n{broken}", [], "1-")
     assert [call.is_valid for call in calls] == [True, False]
     said = Message("assistant", content, tool_calls=calls)
     prompt = chat.prompt([question("?"), said], TOOLS)

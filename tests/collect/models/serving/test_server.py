@@ -81,7 +81,7 @@ def test_a_server_that_is_never_ready_is_given_up(scripted: Scripted) -> None:
 
 
 def test_a_server_that_dies_is_started_again_and_the_request_with_it(scripted: Scripted) -> None:
-    backend = scripted.open(scripted.config(SCRIPT_DIES_AT_REQUEST=2))  # the first is the check
+    backend = scripted.open(scripted.config(SCRIPT_DIES_AT_REQUEST=3))  # two are the check
     assert ask(backend).message.content == "I am served"
     assert len(scripted.starts) == 2
     assert "engine died" in scripted.log.read_text()
@@ -97,7 +97,7 @@ def test_a_server_that_dies_of_its_first_request_is_not_started_again(scripted: 
 @pytest.mark.slow
 def test_a_server_that_dies_for_good_fails_its_requests(scripted: Scripted) -> None:
     config = scripted.config(
-        SCRIPT_DIES_AT_REQUEST=2, SCRIPT_DIES_AT_STARTS="2 3", restarts=2, SCRIPT_SAYS="Hm."
+        SCRIPT_DIES_AT_REQUEST=3, SCRIPT_DIES_AT_STARTS="2 3", restarts=2, SCRIPT_SAYS="Hm."
     )
     backend = scripted.open(config)
     with pytest.raises(InfrastructureFailure, match=r"(?s)Hm\..*started again 2 times"):
