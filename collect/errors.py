@@ -61,6 +61,10 @@ class EndpointFailure(InfrastructureFailure):
     """A model's server refused a request for good."""
 
 
+class RequestRefused(EndpointFailure):
+    """The server refused one request (400, 413 or 422), and not in words that are known."""
+
+
 class EndpointDown(EndpointFailure):
     """The server did not answer, or with a 5xx, on every try."""
 
