@@ -135,8 +135,6 @@ MALFORMED = re.compile(
     r"(tool.?call|function.?call|model output|generated|input at pos)|failed to call a function|"
     r"tool.?call validation failed|generated.{0,40}could not be parsed"
 )
-RAW_CALL = re.compile(r"raw='(.*)', err", re.DOTALL)
-"""Ollama's quotation of the call."""
 STATUS_OF_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -252,8 +250,8 @@ def _read_error(
     cause = _cause(status, codes, f"{message[:READ_LIMIT]} {error.get('param') or ''}".lower())
     generated = ""
     if cause is Cause.MALFORMED_CALL:
-        quoted = RAW_CALL.search(message)
-        generated = str(error.get("failed_generation") or (quoted[1] if quoted else ""))
+        quoted = message.partition("raw='")[2].rpartition("', err")[0]  # Ollama's
+        generated = str(error.get("failed_generation") or quoted)
     return Refusal(
         status,
         bounded(message),
