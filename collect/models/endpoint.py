@@ -43,7 +43,7 @@ from collect.models.endpoint_client import (
     decoded,
     mask_of,
 )
-from collect.models.finish_reasons import FILTERED, LENGTH
+from collect.models.finish_reasons import CALLS, FILTERED, LENGTH, STOP
 from collect.models.refusals import (
     INVALID,
     UNREACHABLE,
@@ -424,7 +424,7 @@ def _whole(reply: Reply) -> Reply | Refusal:
     """The reply, unless it broke off or there is nothing in it."""
     if reply.finish_reason is None:
         told = f"the reply broke off: its finish reason is {bounded(str(reply.ended))!r}"
-    elif reply.is_empty:
+    elif reply.is_empty and reply.finish_reason in (STOP, CALLS):
         told = "the reply is empty, and has no tokens"
     else:
         return reply
