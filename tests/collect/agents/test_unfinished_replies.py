@@ -96,9 +96,7 @@ def test_older_results_are_left_out_as_often_as_it_takes() -> None:
         reason, log = run(server)
     assert (reason, log.final_answer) == (StopReason.FINISHED, "Done.")
     assert {3, 5, 7} <= log.elided
-    assert len(log.rows[-2].message.content) == 6_000, (
-        "the record keeps it, and so does the request"
-    )
+    assert len(log.rows[-2].message.content) == 6_000, "it is kept"
     assert "x" * 6_000 in str(server.requests[-1])
 
 
