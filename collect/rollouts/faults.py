@@ -25,14 +25,8 @@ FAULTS: Mapping[str, type[Exception]] = {
 RESUMED = frozenset(
     {
         *("EndpointDown", "RateLimited", "InvalidReply", "EndpointFailure", "RequestRefused"),
-        *(
-            "LocalModelFailed",
-            "BudgetExhausted",
-            "NodeLost",
-            "OutOfDisk",
-            "EngineDown",
-            "SandboxUnavailable",
-        ),
+        *("LocalModelFailed", "BudgetExhausted", "NodeLost", "OutOfDisk", "EngineDown"),
+        "SandboxUnavailable",
         *("ImageMissing", "PullLimited", "NoRoomForImage", "BuildFailure", "NotStarted"),
     }
 )
