@@ -60,8 +60,10 @@ class InfrastructureFailure(RolloutError):
 class EndpointFailure(InfrastructureFailure):
     """A model's server refused a request for good."""
 
-    status: int | None = None
-    """The HTTP status of its last answer."""
+
+class RequestRefused(EndpointFailure):
+    """The server refused one request (400, 413 or 422), and not in words that are known."""
+
     said: str = ""
     """The server's words."""
 

@@ -132,6 +132,7 @@ class FormatConfig(StrictRecord):
         TurnQuality.REFUSED,
         TurnQuality.REPEATED,
         TurnQuality.SHORTENED,
+        TurnQuality.CUT,
     )
     """Turns that remain as context but are not trained on."""
     only_replay_verified: bool = False

@@ -89,7 +89,7 @@ COLUMNS = {
     ),
     "claims": Column("how many of them were observed, given and ungrounded", "claims"),
     "turn_quality": Column(
-        "a label for each assistant message, in order: relayed, shortened, invalid, refused, "
+        "a label for each assistant message, in order: relayed, shortened, cut, invalid, refused, "
         "repeated, timeout, tool_error, recovery or ok",
         "texts",
     ),

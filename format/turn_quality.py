@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.file_tools import read_failure
+from collect.models.finish_reasons import LENGTH
 from collect.store.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
 from sandbox.debugger import Action, ErrorKind
 
@@ -47,6 +48,8 @@ class TurnQuality(StrEnum):
     """Of a student, before its teacher took over (relay)."""
     SHORTENED = "shortened"
     """The model was not sent all that precedes the turn, since its context was full."""
+    CUT = "cut"
+    """The reply reached the limit of its length."""
     INVALID = "invalid"
     """A call was invalid: no such tool, or arguments that don't match its schema; or the turn had
     neither a call nor the expected answer."""
@@ -134,6 +137,8 @@ def turn_qualities(conversation: Conversation) -> tuple[TurnQuality, ...]:
         asked_again = bool(turn.answers) and not turn.acts
         if turn.row.elided:
             label = TurnQuality.SHORTENED
+        elif turn.row.finish_reason == LENGTH:
+            label = TurnQuality.CUT
         elif (asked_again and conversation.role in ANSWER_ONCE) or ToolOutcome.INVALID in outcomes:
             label = TurnQuality.INVALID
         elif ToolOutcome.REFUSED in outcomes:

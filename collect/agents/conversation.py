@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
@@ -16,8 +16,9 @@ from collect.agents.subagent_task import parse_answer
 from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.benchmarks.base import Instance
 from collect.console import NO_LOG, Fact, RolloutLog
-from collect.errors import ContextTooLong, ModelFailure
+from collect.errors import ContextTooLong, ModelFailure, RequestRefused
 from collect.models.base import Completion, Model, Sampling, Usage
+from collect.models.finish_reasons import LENGTH, MALFORMED_CALL
 from collect.models.received import received
 from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
 from collect.store.records import (
@@ -39,6 +40,17 @@ ROOM = 0.7
 """Share of a context budget that is left filled once it is exceeded, so that the server's cache of
 the prompt holds for some requests.
 """
+SMALLEST_CONTEXT = 2_500
+"""Tokens of a conversation that may be too long for a server which does not say why it refuses it.
+"""
+MALFORMED = (
+    "Your last reply had a tool call that can't be read, and nothing was done. Call a tool by its "
+    "name, with arguments that are a JSON object."
+)
+CUT = (
+    "Your last reply reached the limit of its length before it had text or a tool call. Think "
+    "less, then call a tool or answer."
+)
 MAX_NAME_CHARS = 80
 """Maximum length of a tool name sent by the model."""
 MAX_CALLS = 128
@@ -102,19 +114,33 @@ class ConversationLog:
 
     def make_room(self, chars: float | None = None) -> bool:
         """Leave out the oldest tool results until the next request has at most so many characters,
-        by default half of what it has now. The results since the last reply stay. Returns whether
-        any was left out.
+        by default half of what it has now. The results since the last reply stay; by default they
+        are left out too, if nothing older can be. Returns whether any was left out.
         """
-        left = self._sent_chars()
-        wanted = left / 2 if chars is None else chars
+        wanted = self._sent_chars() / 2 if chars is None else chars
         replies = [at for at, row in enumerate(self.rows) if row.message.role == "assistant"]
-        before = len(self.elided)
-        for index, row in enumerate(self.rows[: replies[-1] if replies else 0]):
-            saved = len(row.message.content) - len(_without_content(row.message).content)
-            if left > wanted and row.message.role == "tool" and saved > 0:
-                left -= 0 if index in self.elided else saved
+        last = replies[-1] if replies else 0
+        if self._leave_out(range(last), wanted):
+            return True
+        return chars is None and self._leave_out(range(last, len(self.rows)), wanted)
+
+    def _leave_out(self, indexes: Iterable[int], wanted: float) -> bool:
+        """Leave out the tool results among these messages, in order, down to so many characters."""
+        left, before = self._sent_chars(), len(self.elided)
+        for index in indexes:
+            message = self.rows[index].message
+            saved = len(message.content) - len(_without_content(message).content)
+            if index in self.elided or message.role != "tool" or saved <= 0:
+                continue
+            if left > wanted:
+                left -= saved
                 self.elided.add(index)
         return len(self.elided) > before
+
+    @property
+    def may_be_too_long(self) -> bool:
+        """Whether the next request may have more tokens than a model takes."""
+        return self._sent_chars() > SMALLEST_CONTEXT * self.chars_per_token
 
     def _sent_chars(self) -> int:
         return sum(
@@ -325,17 +351,32 @@ class AgentRun:
             sampling = sampling.model_copy(update={"stop": self.spec.form.stop})
         if self.context_tokens is not None:
             self.log.fit(self.context_tokens)
-        try:
-            completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
-        except ContextTooLong:
-            if not self.log.make_room():
-                raise
-            completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
-        return self.log.add_completion(completion)
+        while True:
+            try:
+                completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
+                return self.log.add_completion(completion)
+            except ContextTooLong:
+                if not self.log.make_room():
+                    raise
+            except RequestRefused:
+                # In words that are not known it may say the same.
+                if not self.log.may_be_too_long or not self.log.make_room():
+                    raise
 
     def _act(self, reply: Message, steps_left: int) -> bool:
-        """Execute a reply's calls; returns whether there were any, valid or malformed."""
+        """Execute a reply's calls; returns whether there were any, valid or malformed, or whether
+        it was cut before it had any or text.
+        """
         form = self.spec.form
+        if not reply.tool_calls:
+            ended = self.log.rows[-1].finish_reason
+            if ended == MALFORMED_CALL:
+                message = Message("user", MALFORMED)
+                self.log.add_row(MessageRow(message, tool_outcome=ToolOutcome.INVALID))
+                return True
+            if ended == LENGTH and not reply.content.strip():
+                self.log.add(Message("user", CUT))
+                return True
         try:
             calls = form.calls(reply, self.log.steps)
         except MalformedAction as error:

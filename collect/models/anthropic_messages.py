@@ -8,9 +8,9 @@ from typing import Any
 
 import anthropic
 
-from collect.models.base import Sampling, Tokens, Usage
+from collect.models.base import Sampling, Usage
 from collect.models.config import AnthropicConfig
-from collect.models.endpoint_client import Api, Part, Reply
+from collect.models.endpoint_client import Api, Count, Part, Reply
 from collect.models.received import (
     kept,
     own_items,
@@ -20,25 +20,16 @@ from collect.models.received import (
 )
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object
 
-FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
-"""OpenAI's words for the API's stop reasons; others are kept as they are."""
 THINKING = ("thinking", "redacted_thinking")
 BLOCK_FIELDS = frozenset(("type", "text", "id", "name", "input"))
 """What texts and calls have; thinking, and what else a model did, has more."""
 
 
 class _Usage(Part):
-    input_tokens: Tokens
-    output_tokens: Tokens = 0
-    cache_read_input_tokens: Tokens | None = None
-    cache_creation_input_tokens: Tokens | None = None
+    input_tokens: Count
+    output_tokens: Count = 0
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
 
 
 class _Completion(Reply):
@@ -57,9 +48,12 @@ class _Completion(Reply):
         return Usage(prompt, self.usage.output_tokens, read, written)
 
     @property
-    def finish_reason(self) -> str:
-        reason = self.stop_reason or "end_turn"
-        return FINISH_REASONS.get(reason, reason)
+    def ended(self) -> str | None:
+        return self.stop_reason
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.content and self.tokens is not None and self.tokens.completion_tokens == 0
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
         blocks = self.content or []

@@ -108,6 +108,8 @@ class EndpointConfig(StrictRecord):
     """Whether a reply may contain several calls. None: not sent."""
     extra_body: dict[str, Any] = Field(default={})
     """Additional fields for every request."""
+    stream: bool = False
+    """Ask for replies as streams, which are joined: for servers that answer in no other way."""
     check_tools: bool = True
     """Before work starts, ask for one tool call, and send it back with a result. A server without
     tool support is rejected.

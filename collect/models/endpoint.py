@@ -22,6 +22,7 @@ from collect.errors import (
     InvalidReply,
     ModelFailure,
     RateLimited,
+    RequestRefused,
     RolloutError,
 )
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
@@ -34,19 +35,26 @@ from collect.models.config import (
     ResponsesConfig,
 )
 from collect.models.endpoint_client import (
-    BAD_REQUESTS,
-    INVALID,
     Api,
+    MalformedCall,
     RedirectRefused,
-    Refusal,
     Reply,
     UnreadableReply,
     api_key,
-    bounded,
+    decoded,
     mask_of,
-    read_refusal,
 )
+from collect.models.finish_reasons import CALLS, FILTERED, LENGTH, STOP
 from collect.models.received import Form, received
+from collect.models.refusals import (
+    INVALID,
+    UNREACHABLE,
+    Cause,
+    Refusal,
+    bounded,
+    read_refusal,
+    refusal_in,
+)
 from collect.models.tool_parsing import parse_calls
 from collect.quantities import duration
 from collect.store.messages import BROKEN, Message, ToolSchema
@@ -142,6 +150,8 @@ class EndpointBackend:
         self._lock = threading.Lock()
         self.form = Form()
         """How conversations begin to send earlier replies."""
+        self._can_forbid_calls = True
+        """Whether it takes the `tool_choice` that forbids calls, as far as is known."""
         self._told: set[tuple[int | None, str]] = set()
         """The kinds of refusals that were retried and reported."""
 
@@ -206,7 +216,7 @@ class EndpointBackend:
                 f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "
                 "tool takes. An untuned model may do so"
             )
-        elif completion.finish_reason == "length":
+        elif completion.finish_reason == LENGTH:
             told = f"it had not called it after {sampling.max_tokens} tokens: {said}"
         else:
             told = (
@@ -255,16 +265,27 @@ class EndpointBackend:
         in dollars too. Raises like `Model.complete`.
         """
         retry, retries = 0, self.config.retries
+        if self.config.stream:
+            fields["extra_body"] = {**self.api.streaming, **fields.get("extra_body", {})}
+        if not self._can_forbid_calls and _forbids_calls(fields):
+            del fields["tool_choice"]
         sent_at = refused_at = time.monotonic()
         answer, spent = self._send(fields)
         while isinstance(answer, Refusal):
             said = self._mask(str(answer))
+            if answer.cause is Cause.MALFORMED_CALL:
+                log.note("malformed_call", why=said)
+                return MalformedCall(generated=self._mask(answer.generated)), spent
+            if answer.cause is Cause.TOOL_CHOICE and self._gives_up_tool_choice(fields, said):
+                answer, more = self._send(fields)
+                spent += more
+                continue
             if self._outage_ended_at > refused_at:
                 retry = 0  # it has waited for the server's return
             backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
             wait = max(backoff * random.uniform(0.5, 1.0), answer.retry_after)
             too_long = answer.retry_after > retries.retry_after_max
-            if retry >= retries.max_retries or too_long or not answer.retried:
+            if retry >= retries.max_retries or too_long or not self._tries_again(answer, retry):
                 if not self._is_outage(answer, said, sent_at, refused_at):
                     raise self._failure(answer, said, retry)
                 wait = min(max(wait, FIRST_WAIT), LONGEST_WAIT)
@@ -279,15 +300,32 @@ class EndpointBackend:
             sleep_unless_stopped(wait, self._stop)
             answer, more = self._send(fields)
             spent += more
-        prices = self.config.prices
-        if answer.tokens is None and not prices.free_tokens:
+        if answer.tokens is None and not self.config.prices.free_tokens:
             raise EndpointFailure(
                 f"{self.where} reports no token usage, so that its prices can't be counted; "
                 "remove `prices`, or use a server that reports usage"
             )
-        dollars = prices.dollars(answer.tokens or Usage())
-        self._limits.add(dollars)
-        return answer, dollars + spent
+        return answer, spent
+
+    def _tries_again(self, refusal: Refusal, retry: int) -> bool:
+        """Whether the request is sent again. If nothing listens at an address that never answered,
+        it is once."""
+        is_wrong = refusal.code == UNREACHABLE and self._answered_at is None
+        return refusal.retried and not (is_wrong and retry > 0)
+
+    def _gives_up_tool_choice(self, fields: dict[str, Any], said: str) -> bool:
+        """Leave `tool_choice` out of a request that forbids calls, and of all later ones: not all
+        servers know that. The request's own words forbid calls, too. Returns whether it was there.
+        """
+        if not _forbids_calls(fields):
+            return False
+        del fields["tool_choice"]
+        if self._can_forbid_calls:
+            self._can_forbid_calls = False
+            logger.warning(
+                f"{self.name} ({self.where}): {said}; answers are asked for without `tool_choice`"
+            )
+        return True
 
     def _is_outage(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
@@ -322,26 +360,28 @@ class EndpointBackend:
                 logger.info(f"{self.name} ({self.where}) is back in service, after {lasted}")
 
     def _send(self, fields: dict[str, Any]) -> tuple[Reply | Refusal, float]:
-        """Send one request as soon as it may be sent; returns also the dollars of the machine's
-        time, which are in the budget even if this raises.
+        """Send one request as soon as it may be sent; returns also the dollars of the reply's
+        tokens and of the machine's time, which are in the budget even if this raises.
         """
-        seconds = self.config.timeout
+        seconds, prices = self.config.timeout, self.config.prices
         while not self._slots.acquire(timeout=SLOT_SECONDS):
             raise_if_stopped(self._stop)
         try:
             self._ready()
-            if not self.config.prices.free:
+            if not prices.free:
                 self._limits.check()
+            usage: Usage | None = None
             answer: Reply | Refusal
             begun = self._machine.begin()
             try:
                 # A server may send nothing past the timeout. Such a request is left to end by
                 # itself and holds no slot.
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
+                usage = answer.tokens
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
             finally:
-                dollars = self.config.prices.dollars(Usage(), self._machine.end(begun))
+                dollars = prices.dollars(usage or Usage(), self._machine.end(begun))
                 self._limits.add(dollars)
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
@@ -356,7 +396,7 @@ class EndpointBackend:
         sdk = self.api.sdk
         try:
             requests = self.api.requests(self._client).with_raw_response
-            body = requests.create(**fields).http_response.text
+            response = requests.create(**fields).http_response
         except sdk.APIStatusError as error:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except sdk.APITimeoutError as error:
@@ -372,11 +412,15 @@ class EndpointBackend:
                 if isinstance(refused, RedirectRefused):
                     return Refusal(refused.status, bounded(self._mask(str(refused))))
             code = INVALID if UnreadableReply in (type(error), type(cause)) else ""
+            if type(cause).__name__ == "ConnectError":  # of one of two versions of httpx
+                code = UNREACHABLE
             # Masked before it is cut, since half a key would not be recognised.
             return Refusal(None, bounded(self._mask(f"{error} {cause or ''}")), code)
+        body = response.text
         try:
-            return self.api.read(body)
-        except ValueError as error:
+            plain = decoded(body)
+            return refusal_in(plain, response.headers) or _whole(self.api.read(plain))
+        except BROKEN as error:
             said = bounded(body) or "an empty body"
             wrong = f"the reply is no {self.api.name}: {said}; {bounded(str(error))}"
             return Refusal(None, wrong, INVALID)
@@ -392,9 +436,24 @@ class EndpointBackend:
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""
         error = failure(f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}")
-        if isinstance(error, EndpointFailure):
-            error.status, error.said = refusal.status, refusal.message
+        if isinstance(error, RequestRefused):
+            error.said = refusal.message
         return error
+
+
+def _forbids_calls(fields: dict[str, Any]) -> bool:
+    return fields.get("tool_choice") in ("none", {"type": "none"})
+
+
+def _whole(reply: Reply) -> Reply | Refusal:
+    """The reply, unless it broke off or there is nothing in it."""
+    if reply.finish_reason is None:
+        told = f"the reply broke off: its finish reason is {bounded(str(reply.ended))!r}"
+    elif reply.is_empty and reply.finish_reason in (STOP, CALLS):
+        told = "the reply is empty, and has no tokens"
+    else:
+        return reply
+    return Refusal(None, told, INVALID, tokens=reply.tokens)
 
 
 class EndpointModel:
@@ -421,7 +480,7 @@ class EndpointModel:
                 f"{backend.where} gave an invalid reply: {error}. "
                 "What to do: check the server's tool-call parser"
             ) from error
-        if reply.finish_reason == "content_filter":
+        if reply.finish_reason == FILTERED:
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
         tokens = None
         if isinstance(config, ChatConfig) and config.logprobs:
@@ -441,7 +500,7 @@ class EndpointModel:
             reply.tokens or Usage(),
             dollars,
             time.monotonic() - started,
-            storable(reply.finish_reason),
+            reply.finish_reason or "",
             storable(reply.model) if isinstance(reply.model, str) else None,
             text_calls,
             tokens=tokens,
@@ -452,7 +511,7 @@ class EndpointModel:
     ) -> tuple[Reply, float]:
         """Send the conversation; in another form if the server refuses an earlier reply in it."""
         api, replied = self._backend.api, any(each.role == "assistant" for each in messages)
-        form, refused = self.form, list[EndpointFailure]()
+        form, refused = self.form, list[RequestRefused]()
         while True:
             fields = api.fields(list(form.sent(messages)), tools, sampling)
             if not form.thinks:
@@ -460,9 +519,9 @@ class EndpointModel:
             given = {name: value for name, value in fields.items() if value is not None}
             try:
                 answer = self._backend.complete(given, self._log)
-            except EndpointFailure as error:
+            except RequestRefused as error:
                 refused.append(error)
-                other = form.after(error.said) if error.status in BAD_REQUESTS and replied else None
+                other = form.after(error.said) if replied else None
                 if other is None:
                     raise refused[0] from None  # the later ones are of forms that it never gave
                 self._log.note("retried", why=error.said, wait=0.0)

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import os
 import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from collect.errors import (
-    ConfigError,
-    ContentRefused,
-    ContextTooLong,
-    EndpointDown,
-    EndpointFailure,
-    InvalidReply,
-    RateLimited,
-    RolloutError,
-    first_wrong_field,
-)
-from collect.models.base import Sampling, Usage
+from collect.errors import ConfigError, first_wrong_field
+from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import RemoteConfig
+from collect.models.event_streams import is_stream, joined
+from collect.models.finish_reasons import MALFORMED_CALL, finish_reason
 from collect.store.messages import BROKEN, Message, ReplyTokens, ToolSchema
-from sandbox.text import storable
 
 Config = TypeVar("Config", bound=RemoteConfig)
+
+
+def _whole(count: Any) -> Any:
+    return math.ceil(count) if isinstance(count, float) and math.isfinite(count) else count
+
+
+Count = Annotated[Tokens, BeforeValidator(_whole)]
+"""Tokens as a server counts them; some send floats."""
 
 
 class Part(BaseModel):
@@ -54,9 +53,19 @@ class Reply(Part):
         raise NotImplementedError
 
     @property
-    def finish_reason(self) -> str:
-        """In the words of chat completions."""
+    def ended(self) -> str | None:
+        """Why it ended, in the server's word."""
         raise NotImplementedError
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended, in a word of `collect.models.finish_reasons`; None if it broke off."""
+        return finish_reason(self.ended)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it, not even a token that ends it."""
+        return False
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
         """The reply's message, with the raw arguments. Raises ValueError.
@@ -69,6 +78,26 @@ class Reply(Part):
     def sampled(self) -> ReplyTokens | None:
         """The reply in tokens, with its whole prompt; None if they did not all come."""
         return None
+
+
+class MalformedCall(Reply):
+    """Stands for the reply of a server that answers a call of the model's with an error, since it
+    can't read it.
+    """
+
+    generated: str
+    """What the model wrote, if the server quotes it."""
+
+    @property
+    def tokens(self) -> Usage:
+        return Usage()
+
+    @property
+    def ended(self) -> str:
+        return MALFORMED_CALL
+
+    def message(self, sampling: Sampling, id_prefix: str) -> Message:
+        return Message("assistant", self.generated)
 
 
 class Api(ABC, Generic[Config]):
@@ -85,6 +114,8 @@ class Api(ABC, Generic[Config]):
     """The part of a client that has `create`."""
     address_variable = "OPENAI_BASE_URL"
     default_address = "https://api.openai.com/v1"
+    streaming: Mapping[str, Any] = {"stream": True}
+    """The fields that ask for a stream."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -142,14 +173,20 @@ class Api(ABC, Generic[Config]):
                 "Correct HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or unset them"
             ) from error
 
-    def read(self, body: str) -> Reply:
-        """Raises ValueError with the reason if it is no reply."""
+    def read(self, plain: Any) -> Reply:
+        """A reply from its JSON. Raises ValueError with the reason if it is none."""
         try:
-            return self.reply.model_validate(json.loads(body))
+            return self.reply.model_validate(plain)
         except ValidationError as error:
             raise ValueError(first_wrong_field(error, self.reply)) from error
-        except BROKEN as error:
-            raise ValueError(f"not JSON ({error})") from error
+
+
+def decoded(body: str) -> Any:
+    """A body's JSON; of a stream, what it adds up to. Raises ValueError if it has none."""
+    try:
+        return joined(body) if is_stream(body) else json.loads(body)
+    except BROKEN as error:
+        raise ValueError(f"not JSON ({error})") from error
 
 
 CONNECT_SECONDS = 20.0
@@ -237,119 +274,6 @@ def _read_bounded(response: Any, mask: Mask) -> None:
     response.stream = type(response)(response.status_code, content=said).stream
     # JSON is UTF-8. A charset may name any Python codec, including those that decompress.
     response.headers.pop("content-type", None)
-
-
-# Errors of a model's server: their cause, and whether to retry.
-
-
-MESSAGE_LIMIT = 600
-"""Characters of a server's message that are quoted in an error."""
-TOO_MANY = 429
-RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
-BAD_REQUESTS = frozenset({400, 413, 422})
-INVALID = "invalid_reply"
-"""Code for a response with status 200 that is no reply."""
-QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-CONTEXT_TEXTS = (
-    "maximum context length",  # OpenAI, vLLM, SGLang, Mistral
-    "longer than the maximum model length",  # vLLM
-    "longer than the model's context length",  # SGLang
-    "prompt is too long",  # Anthropic
-    "exceed context limit",  # Anthropic, with max_tokens counted
-    "exceeds the available context size",  # llama.cpp
-    "input token count",  # Gemini
-    "`max_new_tokens` must be <=",  # text-generation-inference
-    "context window",
-)
-REFUSAL_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
-)
-ADVICE = {
-    401: "check the key in the environment variable that `api_key_env` names",
-    402: "the account has no credit",
-    403: "the key may not use this model; ask its owner, or choose another model",
-    404: "check `model` and `base_url` (which usually ends in /v1)",
-    **dict.fromkeys(
-        BAD_REQUESTS, "check `extra_body`, `max_tokens_field` and the sampling in the config"
-    ),
-    **dict.fromkeys(
-        (301, 302, 303, 307, 308), "name that server in `base_url`, if it is the one that you mean"
-    ),
-    429: "lower `concurrency`, or raise `retries.max_retries`",
-}
-SERVER_ADVICE = "check that the server runs and is reachable, then start the run again"
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A request that the server did not answer with a completion."""
-
-    status: int | None
-    """None if there was no answer at all."""
-    message: str
-    code: str = ""
-    retry_after: float = 0.0
-    """Seconds to wait, as asked by the server."""
-
-    @property
-    def retried(self) -> bool:
-        """Whether the same request may succeed later."""
-        if self.code in QUOTA_CODES:
-            return False
-        return self.status is None or self.status in RETRIED_STATUSES or self.status >= 500
-
-    @property
-    def failure(self) -> type[RolloutError]:
-        """What it is if retries don't help."""
-        if self.code in QUOTA_CODES:
-            return EndpointFailure
-        if self.status in BAD_REQUESTS:
-            text = self.message.lower()
-            if self.code in CONTEXT_CODES or any(known in text for known in CONTEXT_TEXTS):
-                return ContextTooLong
-            return ContentRefused if self.code.lower() in REFUSAL_CODES else EndpointFailure
-        if self.status == TOO_MANY:
-            return RateLimited
-        if self.code == INVALID:
-            return InvalidReply
-        return EndpointDown if self.status is None or self.status >= 500 else EndpointFailure
-
-    @property
-    def advice(self) -> str:
-        """What the user can do."""
-        status = 402 if self.code in QUOTA_CODES else self.status
-        return ADVICE.get(status or 0, SERVER_ADVICE)
-
-    def __str__(self) -> str:
-        status = "no answer" if self.status is None else f"HTTP {self.status}"
-        return f"{status}: {self.message}"
-
-
-def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
-    """Read an error response of any server: OpenAI's {"error": {...}}, vLLM's older plain object,
-    or any text.
-    """
-    try:
-        decoded = json.loads(body)
-    except BROKEN:
-        decoded = None
-    error = decoded.get("error", decoded) if isinstance(decoded, dict) else {}
-    if not isinstance(error, dict):
-        error = {"message": error}
-    message = error.get("message") or error.get("detail") or body or "an empty body"
-    code = error.get("code") or error.get("type") or ""
-    try:
-        retry_after = float(headers.get("retry-after", ""))
-    except ValueError:  # there is none, or a date
-        retry_after = 0.0
-    return Refusal(status, bounded(str(message)), bounded(str(code)), max(0.0, retry_after))
-
-
-def bounded(text: str) -> str:
-    """One line of at most MESSAGE_LIMIT storable characters."""
-    line = " ".join(storable(text).split())
-    return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ..."
 
 
 # The bytes of a reply are masked before anything else reads them, so no message, tool call, error,

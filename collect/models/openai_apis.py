@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import openai
 from pydantic import Field, TypeAdapter, ValidationError
 
-from collect.models.base import Sampling, Tokens, Usage
+from collect.models.base import Sampling, Usage
 from collect.models.config import OpenAIConfig, ResponsesConfig
-from collect.models.endpoint_client import Api, Part, Reply
+from collect.models.endpoint_client import Api, Count, Part, Reply
+from collect.models.finish_reasons import CALLS
 from collect.models.received import (
     chat_fields,
     kept,
@@ -40,22 +41,28 @@ FUNCTION_FIELDS = frozenset(("name", "arguments"))
 
 
 class _Details(Part):
-    cached_tokens: Tokens | None = None
+    cached_tokens: Count | None = None
 
-    def usage(self, prompt: int, completion: int) -> Usage:
-        """Cached tokens are capped at the tokens sent: a wrong count would lower the cost."""
-        return Usage(prompt, completion, min(self.cached_tokens or 0, prompt))
+    def usage(self, prompt: int, completion: int, total: int | None) -> Usage:
+        """Cached tokens are capped at the tokens sent: a wrong count would lower the cost. What the
+        total has beyond the completion is reasoning, which some servers count apart.
+        """
+        written = max(completion, (total or 0) - prompt)
+        return Usage(prompt, written, min(self.cached_tokens or 0, prompt))
 
 
 class _Usage(Part):
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    total_tokens: Count | None = None
     prompt_tokens_details: _Details | None = None
 
 
 class _Choice(Part):
     message: dict[str, Any]
     finish_reason: str | None = None
+    native_finish_reason: Any = None
+    """The word of the server behind OpenRouter."""
     # Only read if asked for, since servers have other forms of them.
     token_ids: Any = None
     logprobs: Any = None
@@ -72,11 +79,19 @@ class _Completion(Reply):
         if usage is None or usage.prompt_tokens is None:
             return None
         details = usage.prompt_tokens_details or _Details()
-        return details.usage(usage.prompt_tokens, usage.completion_tokens or 0)
+        written = usage.completion_tokens or 0
+        return details.usage(usage.prompt_tokens, written, usage.total_tokens)
 
     @property
-    def finish_reason(self) -> str:
-        return self.choices[0].finish_reason or "stop"
+    def ended(self) -> str | None:
+        choice = self.choices[0]
+        native = str(choice.native_finish_reason or "")
+        return native if "malformed" in native.lower() else choice.finish_reason
+
+    @property
+    def is_empty(self) -> bool:
+        said = any(value for name, value in self.choices[0].message.items() if name != "role")
+        return not said and self.tokens is not None and self.tokens.completion_tokens == 0
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
         plain = self.choices[0].message
@@ -112,6 +127,7 @@ class _Completion(Reply):
 class ChatCompletions(Api[OpenAIConfig]):
     name, reply = "chat completion", _Completion
     sdk, client, requests = openai, openai.OpenAI, attrgetter("chat.completions")
+    streaming: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
     def fields(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -198,8 +214,9 @@ ITEM_FIELDS = frozenset(("type", "id", "status", "role", "content", "call_id", "
 
 
 class _ResponseUsage(Part):
-    input_tokens: Tokens
-    output_tokens: Tokens = 0
+    input_tokens: Count
+    output_tokens: Count = 0
+    total_tokens: Count | None = None
     input_tokens_details: _Details | None = None
 
 
@@ -213,18 +230,23 @@ class _Response(Reply):
     @property
     def tokens(self) -> Usage | None:
         """Reasoning is part of the output tokens."""
-        if self.usage is None:
+        usage = self.usage
+        if usage is None:
             return None
-        details = self.usage.input_tokens_details or _Details()
-        return details.usage(self.usage.input_tokens, self.usage.output_tokens)
+        details = usage.input_tokens_details or _Details()
+        return details.usage(usage.input_tokens, usage.output_tokens, usage.total_tokens)
 
     @property
-    def finish_reason(self) -> str:
-        reason = str((self.incomplete_details or {}).get("reason") or "")
-        if reason:
-            return "length" if reason == "max_output_tokens" else reason
-        called = any(item.get("type") == "function_call" for item in self.output)
-        return "tool_calls" if called else "stop"
+    def ended(self) -> str | None:
+        if reason := str((self.incomplete_details or {}).get("reason") or ""):
+            return reason
+        if self.status not in (None, "completed"):
+            return self.status
+        return CALLS if any(item.get("type") == "function_call" for item in self.output) else None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.output and self.tokens is not None and self.tokens.completion_tokens == 0
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
         items = self.output
@@ -279,12 +301,6 @@ class OpenAIResponses(Api[ResponsesConfig]):
             fields["tool_choice"] = sampling.tool_choice or config.tool_choice
             fields["parallel_tool_calls"] = config.parallel_tool_calls
         return fields
-
-    def read(self, body: str) -> Reply:
-        response = super().read(body)
-        if isinstance(response, _Response) and response.error is not None:
-            raise ValueError(f"it failed: {response.error.get('message')}")
-        return response
 
 
 def _is_plain(item: Mapping[str, Any]) -> bool:

@@ -24,8 +24,9 @@ FAULTS: Mapping[str, type[Exception]] = {
 """Each type that can end a rollout, by its name in rows."""
 RESUMED = frozenset(
     {
-        *("EndpointDown", "RateLimited", "InvalidReply", "EndpointFailure", "LocalModelFailed"),
-        *("BudgetExhausted", "NodeLost", "OutOfDisk", "EngineDown", "SandboxUnavailable"),
+        *("EndpointDown", "RateLimited", "InvalidReply", "EndpointFailure", "RequestRefused"),
+        *("LocalModelFailed", "BudgetExhausted", "NodeLost", "OutOfDisk", "EngineDown"),
+        "SandboxUnavailable",
         *("ImageMissing", "PullLimited", "NoRoomForImage", "BuildFailure", "NotStarted"),
     }
 )

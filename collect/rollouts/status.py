@@ -7,11 +7,13 @@ import os
 import platform
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -20,6 +22,7 @@ from rich.text import Text
 from collect.console import visible
 from collect.errors import ConfigError, FileMoved, first_wrong_field
 from collect.models.budget import read_spent
+from collect.models.finish_reasons import LENGTH
 from collect.quantities import dollars, duration, tokens
 from collect.rollouts.progress import OF_TYPE, Progress
 from collect.store.files import StrictRecord, write_text
@@ -34,6 +37,7 @@ SHOWN = 5
 """The slowest rollouts, and those running."""
 READS = 3
 """So often the slowest are read, if the run moves files meanwhile."""
+REASONS = ("rollout_id", "messages.list.element.finish_reason")
 COLUMNS = ("rollout_id", "instance_id", "variant", "main_model", "sub_model", "seconds")
 
 
@@ -182,7 +186,23 @@ def read_status(folder: Path, now: float | None = None) -> RenderableType:
     if spent != dollars(of_rows):
         more = "first requests, and rollouts that left no row or were done again"
         facts.add_row("spent", f"{spent} with {more}")
+    replies, cut = _replies(folder)
+    if cut:
+        facts.add_row("cut", f"{cut:,} of {replies:,} replies at the limit of their length")
     return Group(facts, *(Text(visible(line)) for line in _lists(beat, _slowest(folder))))
+
+
+def _replies(folder: Path) -> tuple[int, int]:
+    """How many replies the rollouts have, and how many of them were cut at their limit."""
+    for _ in range(READS):
+        reasons = Counter[str | None]()
+        with suppress(FileMoved):
+            for batch in RunStore(folder).conversations.batches(columns=REASONS):
+                rows = pc.list_flatten(batch["messages"])
+                reasons.update(pc.struct_field(rows, "finish_reason").to_pylist())
+            del reasons[None]
+            return reasons.total(), reasons[LENGTH]
+    return 0, 0
 
 
 def _slowest(folder: Path) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 ToolSchema = dict[str, Any]
 """One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
 
-LEFT_OUT = "[an older tool result of {count} characters is left out here: the context is full]"
+LEFT_OUT = "[a tool result of {count} characters is left out here: the context is full]"
 """What models are sent in place of it."""
 STARTED = "\n\nStart of the debug session:\n"
 """What precedes the session's start in a Debug Subagent's task."""

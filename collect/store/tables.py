@@ -95,21 +95,22 @@ class Table:
         """All rows as Arrow batches: the compacted ones, then those of the parts.
 
         `parts`: the valid part files, if not all are. `only`: the rollouts to read, default all.
-        `columns`: the columns to read, including the rollout's id.
+        `columns`: the columns to read, including the rollout's id; or leaves of them, as Parquet
+        names them (`messages.list.element.seconds`), which come as they are stored.
         """
         parts = self.parts() if parts is None else parts
         superseded = pa.array(list(parts), pa.string())
         wanted = None if only is None else pa.array(list(only), pa.string())
-        read = self.schema
-        if columns is not None:
-            read = pa.schema([self.schema.field(name) for name in columns])
+        names = self.schema.names if columns is None else list(columns)
+        of_leaves = any("." in name for name in names)
+        read = self.schema if of_leaves else pa.schema([self.schema.field(name) for name in names])
         compacted = self.compacted()
         paths = [path for key, path in parts.items() if only is None or key in only]
         for path in paths if compacted is None else [compacted, *paths]:
             with _opened(path, self.schema) as file:
                 read_before = 0
-                for stored in file.iter_batches(ROWS_PER_BATCH, columns=read.names):
-                    batch = stored.select(read.names).cast(read)
+                for stored in file.iter_batches(ROWS_PER_BATCH, columns=names):
+                    batch = stored if of_leaves else stored.select(names).cast(read)
                     _check_ids(path, batch["rollout_id"], read_before)
                     read_before += batch.num_rows
                     if path == compacted:

@@ -31,6 +31,15 @@ def test_a_turn_whose_model_did_not_see_everything_is_not_trained() -> None:
     assert list(trained_turns(qualities, FormatConfig().masked_turns))[-1] is False
 
 
+def test_a_reply_that_was_cut_is_not_trained() -> None:
+    conversation = Session().debug(stop()).answer("Done")
+    rows = list(conversation.messages)
+    rows[-1] = replace(rows[-1], finish_reason="length")
+    qualities = turn_qualities(replace(conversation, messages=tuple(rows)))
+    assert qualities[-1] is TurnQuality.CUT
+    assert list(trained_turns(qualities, FormatConfig().masked_turns)) == [True, False]
+
+
 def test_what_became_of_the_calls() -> None:
     session = Session().call("debug_jump", "There is no such tool.", INVALID)
     session.debug(failed(ErrorKind.NOT_ALLOWED)).debug(failed(ErrorKind.EVALUATION))

@@ -23,7 +23,8 @@ from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.endpoint_client import is_loopback, read_refusal
+from collect.models.endpoint_client import is_loopback
+from collect.models.refusals import read_refusal
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.contexts import context

@@ -406,7 +406,7 @@ def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: i
     assert sum(len(each.content) for each in last) <= 14_000
     assert last[:3] == [row.message for row in rows[:3]], "prompt and task stay"
     assert "6900" in last[-1].content, "and so does the newest result"
-    assert last[3].content.startswith("[an older tool result of 4")
+    assert last[3].content.startswith("[a tool result of 4")
     assert "1900" in rows[3].message.content, "the record keeps it"
     left_out = [row.elided for row in rows if row.message.role == "assistant"]
     assert left_out[0] == ()

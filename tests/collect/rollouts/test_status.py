@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ from collect.rollouts.status import (
 )
 from collect.store.run_store import RunStore
 from stepinto import main
-from tests.records import make_rollout
+from tests.records import make_conversations, make_rollout
 
 ROOT = Path(__file__).parents[3]
 START = 1_000_000.0
@@ -90,6 +91,26 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_replies_that_were_cut_are_counted(tmp_path: Path, compacted: bool) -> None:
+    with closing(RunStore.open(tmp_path)) as store:
+        for number in range(2):
+            rollout = make_rollout(f"ledger-{number}")
+            main, *others = make_conversations(rollout)
+            last = replace(main.messages[-1], finish_reason="length")
+            store.add(rollout, [replace(main, messages=(*main.messages[:-1], last)), *others])
+        if compacted:
+            store.compact()
+        replies = sum(
+            row.finish_reason is not None
+            for conversation in store.read_conversations()
+            for row in conversation.messages
+        )
+    keep(tmp_path, beat())
+    told = f"cut         2 of {replies} replies at the limit of their length"
+    assert told in shown(tmp_path, START + 1810)
+
+
 def test_files_that_the_run_moves_meanwhile_do_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +127,7 @@ def test_files_that_the_run_moves_meanwhile_do_no_harm(
 
     monkeypatch.setattr(status, "RunStore", moved)
     assert "slowest: 1m ledger-0 debug2fix large → small" in shown(tmp_path, START + 1810)
-    moves[0] = 5
+    moves[0] = 6
     assert not [line for line in shown(tmp_path, START + 1810) if line.startswith("slowest")]
 
 
