@@ -38,6 +38,7 @@ from collect.store.records import (
     ToolOutcome,
 )
 from collect.store.run_store import RunStore
+from format.carried_out import with_read_arguments
 from format.config import FormatConfig, Leak, Vocabulary
 from format.dataset import exact_messages
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
@@ -190,6 +191,8 @@ class Candidate:
     """Whether it started before any file could have been changed."""
     replay_verified: bool | None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
+    read_arguments: bool = False
+    """Whether arguments of its calls broke a tool's schema, and were read by it."""
 
     @property
     def inspects(self) -> bool:
@@ -293,16 +296,19 @@ class Candidates:
             for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
                 conversations = list(held)
                 early = asked_before_changes(conversations)
-                yield [
-                    Candidate(
-                        _prefixed(each, prefix) if prefix else each,
+                candidates = []
+                for each in conversations:
+                    conversation = with_read_arguments(each, self._config.read_arguments)
+                    candidate = Candidate(
+                        _prefixed(conversation, prefix) if prefix else conversation,
                         outcomes[rollout_id],
                         self._config,
                         each.conversation_id in early,
                         verified.get(each.conversation_id),
+                        read_arguments=conversation is not each,
                     )
-                    for each in conversations
-                ]
+                    candidates.append(candidate)
+                yield candidates
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings

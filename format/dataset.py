@@ -107,6 +107,11 @@ COLUMNS = {
         "is read as text",
         "flag",
     ),
+    "read_arguments": Column(
+        "whether a call's arguments broke the tool's schema as the model wrote them, and were read "
+        "by it",
+        "flag",
+    ),
     "fix_touched_location": Column(
         "whether the rollout's patch changed the place that the answer reported, or its function; "
         "null where there is no such place or patch, or that can't be told",

@@ -86,6 +86,7 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
         "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
         "leaks": [leak.value for leak in candidate.leaks],
         "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
+        "read_arguments": candidate.read_arguments,
         "fix_touched_location": candidate.fix_touched_location,
         "replay_verified": candidate.replay_verified,
     }
