@@ -365,7 +365,7 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
     for turn in turns(conversation):
         message = turn.row.message
         # A relay's turn has tokens if its student wrote it, or a reply that the oracle replaced.
-        by_model = message.reasoning or (turn.row.player and turn.row.completion_tokens)
+        by_model = message.thought or (turn.row.player and turn.row.completion_tokens)
         scripted = conversation.teacher == ORACLE_TEACHER and not by_model
         observed = [
             _result(conversation, row, turn, answers)
@@ -375,8 +375,8 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
         yield {
             "source": "agent",
             "model_name": turn.row.player,
-            "message": message.content,
-            "reasoning_content": message.reasoning or None,
+            "message": message.said,
+            "reasoning_content": message.thought or None,
             "tool_calls": [_call(call) for call in message.tool_calls] or None,
             "observation": {"results": observed} if observed else None,
             "metrics": None if scripted else _metrics(turn.row),

@@ -81,11 +81,11 @@ class ConversationLog:
 
     @property
     def final_answer(self) -> str:
-        """The conclusion, else the text of the last message if the model wrote it."""
+        """The conclusion, else what the last message says if the model wrote it."""
         if self.conclusion is not None:
             return self.conclusion
         last = self.rows[-1].message if self.rows else None
-        return last.content if last is not None and last.role == "assistant" else ""
+        return last.said if last is not None and last.role == "assistant" else ""
 
     def sent(self) -> list[Message]:
         """The conversation so far, as sent to the model."""
@@ -304,7 +304,7 @@ class AgentRun:
                 if self.spec.max_repeats is not None and self._repeats(self.spec.max_repeats):
                     break
                 continue
-            said = self.spec.follow_up(reply.content) if follow_ups else None
+            said = self.spec.follow_up(reply.said) if follow_ups else None
             if said is None:
                 return self.log.finish(StopReason.FINISHED)
             follow_ups -= 1

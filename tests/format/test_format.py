@@ -83,13 +83,22 @@ def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
         ("drop", "I look.", None),
     ],
 )
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Message("assistant", "I look.", reasoning="Is it 7?"),
+        Message("assistant", "<think>Is it 7?</think>\n\nI look."),
+        Message("assistant", "Is it 7?\n</think>\n\nI look."),
+    ],
+    ids=["separate", "tags", "closing tag"],
+)
 def test_a_row_shows_the_reasoning_that_it_should(
-    tmp_path: Path, reasoning: str, content: str, separate: str | None
+    tmp_path: Path, reply: Message, reasoning: str, content: str, separate: str | None
 ) -> None:
     [(rollout, (main_agent, sub))] = make_rollouts(1)
     rows = list(sub.messages)
     at = next(i for i, row in enumerate(rows) if row.message.role == "assistant")
-    said = replace(rows[at].message, content="I look.", reasoning="Is it 7?")
+    said = replace(rows[at].message, content=reply.content, reasoning=reply.reasoning)
     rows[at] = replace(rows[at], message=said, prompt_tokens=7, served_model="large-2026")
     thinking = (rollout, (main_agent, replace(sub, messages=tuple(rows))))
     run = write_run(tmp_path / "run", [thinking])

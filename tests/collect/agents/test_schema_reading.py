@@ -41,7 +41,7 @@ class Count:
         return ToolReply(json.dumps(arguments.model_dump(exclude_unset=True)))
 
 
-def call(compact: bool = False, **given: Any) -> ToolReply:
+def call(given: dict[str, Any], compact: bool = False) -> ToolReply:
     arguments = json.dumps({"what": "lines", **given})
     return Toolbox([Count()], compact=compact).call(ToolCall("1", "count", arguments))
 
@@ -73,7 +73,7 @@ def call(compact: bool = False, **given: Any) -> ToolReply:
     ],
 )
 def test_what_can_be_read_in_one_way_is_carried_out(name: str, said: Any, meant: Any) -> None:
-    reply = call(**{name: said})
+    reply = call({name: said})
     assert reply.outcome is ToolOutcome.OK
     assert json.loads(reply.carried_out or "") == {"what": "lines", name: meant}
     assert json.loads(reply.text)[name] == meant
@@ -82,15 +82,15 @@ def test_what_can_be_read_in_one_way_is_carried_out(name: str, said: Any, meant:
 @pytest.mark.parametrize("name", ["start", "names", "deep"])
 @pytest.mark.parametrize("null", [None, "null"])
 def test_a_null_that_can_not_be_is_left_out(name: str, null: str | None) -> None:
-    reply = call(**{name: null})
+    reply = call({name: null})
     assert reply.outcome is ToolOutcome.OK
     assert reply.carried_out == '{"what": "lines"}'
 
 
 def test_a_schema_without_null_has_none_carried_out() -> None:
     """Compact schemas leave it out, so that a row with it would break its own tools."""
-    assert call(pattern=None).carried_out is None
-    assert call(compact=True, pattern=None).carried_out == '{"what": "lines"}'
+    assert call({"pattern": None}).carried_out is None
+    assert call({"pattern": None}, compact=True).carried_out == '{"what": "lines"}'
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_a_schema_without_null_has_none_carried_out() -> None:
     ],
 )
 def test_anything_else_is_invalid(given: dict[str, Any]) -> None:
-    reply = call(**given)
+    reply = call(given)
     assert (reply.outcome, reply.carried_out) == (ToolOutcome.INVALID, None)
 
 
 def test_text_stays_text() -> None:
     for text in ("null", "5", "[1]", "true", ""):
-        reply = call(pattern=text, names=[text])
+        reply = call({"pattern": text, "names": [text]})
         assert reply.carried_out is None
         assert json.loads(reply.text)["pattern"] == text
 
