@@ -18,6 +18,7 @@ from collect.errors import TRIED_AGAIN, FailureKind
 from collect.question_records import Difficulty, Question
 from collect.questions.asking import VARIANT, rollouts_of
 from collect.questions.building import DEFAULT_NAME
+from collect.questions.claims import has_gap, shows_nothing
 from collect.questions.grounding import (
     ClaimKind,
     Grounding,
@@ -381,14 +382,18 @@ def inspected(candidate: Candidate) -> bool:
 
 
 def answered(candidate: Candidate) -> bool:
-    """The conversation ends in a well-formed answer, and no call with it, or in a Program
-    Inspector's repair plan (`require_answer`)."""
+    """The conversation ends in a well-formed answer that gives values and evidence where it
+    announces them, and no call with it, or in a Program Inspector's repair plan
+    (`require_answer`)."""
     conversation = candidate.conversation
     calls = [row.message.tool_calls for row in conversation.messages]
     if not candidate.config.require_answer:
         return True
     if not candidate.inspects:
-        return conversation.answer is not None and not (calls and calls[-1])
+        answer = conversation.answer
+        if answer is None or (calls and calls[-1]):
+            return False
+        return not has_gap(answer.answer) and not shows_nothing(answer.evidence)
     if not conversation.final_answer.strip():
         return False
     if conversation.stop_reason is StopReason.STEP_LIMIT:
