@@ -37,9 +37,9 @@ def bad_step(conversation: Conversation) -> str | None:
 
 def ungrounded(conversation: Conversation, said: Message) -> str | None:
     """What a next reply refers to without having seen it; None if it doesn't."""
-    answer = None if said.tool_calls else parse_answer(said.content)
+    answer = None if said.tool_calls else parse_answer(said.said)
     rows = (*conversation.messages, MessageRow(said.storable()))
-    later = replace(conversation, messages=rows, answer=answer, final_answer=said.content)
+    later = replace(conversation, messages=rows, answer=answer, final_answer=said.said)
     if sets_unnamed_breakpoint(later):
         return "breakpoint in a file that nothing named"
     score = ground(later, TestFiles()).score
@@ -116,7 +116,7 @@ class _RelayModel:
         return replace(said, player=self._relay.teacher.backend.name)
 
     def _wrong(self, so_far: Conversation, said: Message) -> str | None:
-        is_right, text = self._context.is_right, said.content
+        is_right, text = self._context.is_right, said.said
         if is_right and not said.tool_calls and parse_answer(text) and not is_right(text):
             return "wrong answer"
         return ungrounded(so_far, said)

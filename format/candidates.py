@@ -18,6 +18,7 @@ from collect.errors import TRIED_AGAIN, FailureKind
 from collect.question_records import Difficulty, Question
 from collect.questions.asking import VARIANT, rollouts_of
 from collect.questions.building import DEFAULT_NAME
+from collect.questions.claims import has_gap, shows_nothing
 from collect.questions.grounding import (
     ClaimKind,
     Grounding,
@@ -38,6 +39,7 @@ from collect.store.records import (
     ToolOutcome,
 )
 from collect.store.run_store import RunStore
+from format.carried_out import with_read_arguments
 from format.config import FormatConfig, Leak, Vocabulary
 from format.dataset import exact_messages
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
@@ -190,6 +192,8 @@ class Candidate:
     """Whether it started before any file could have been changed."""
     replay_verified: bool | None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
+    read_arguments: bool = False
+    """Whether arguments of its calls broke a tool's schema, and were read by it."""
 
     @property
     def inspects(self) -> bool:
@@ -293,16 +297,19 @@ class Candidates:
             for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
                 conversations = list(held)
                 early = asked_before_changes(conversations)
-                yield [
-                    Candidate(
-                        _prefixed(each, prefix) if prefix else each,
+                candidates = []
+                for each in conversations:
+                    conversation = with_read_arguments(each, self._config.read_arguments)
+                    candidate = Candidate(
+                        _prefixed(conversation, prefix) if prefix else conversation,
                         outcomes[rollout_id],
                         self._config,
                         each.conversation_id in early,
                         verified.get(each.conversation_id),
+                        read_arguments=conversation is not each,
                     )
-                    for each in conversations
-                ]
+                    candidates.append(candidate)
+                yield candidates
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings
@@ -375,14 +382,18 @@ def inspected(candidate: Candidate) -> bool:
 
 
 def answered(candidate: Candidate) -> bool:
-    """The conversation ends in a well-formed answer, and no call with it, or in a Program
-    Inspector's repair plan (`require_answer`)."""
+    """The conversation ends in a well-formed answer that gives values and evidence where it
+    announces them, and no call with it, or in a Program Inspector's repair plan
+    (`require_answer`)."""
     conversation = candidate.conversation
     calls = [row.message.tool_calls for row in conversation.messages]
     if not candidate.config.require_answer:
         return True
     if not candidate.inspects:
-        return conversation.answer is not None and not (calls and calls[-1])
+        answer = conversation.answer
+        if answer is None or (calls and calls[-1]):
+            return False
+        return not has_gap(answer.answer) and not shows_nothing(answer.evidence)
     if not conversation.final_answer.strip():
         return False
     if conversation.stop_reason is StopReason.STEP_LIMIT:

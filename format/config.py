@@ -9,6 +9,7 @@ from pydantic import Field
 
 from collect.store.files import StrictRecord
 from collect.store.records import Role
+from format.carried_out import ReadArguments
 from format.mixture import MixtureConfig
 from format.turn_quality import TurnQuality
 
@@ -105,6 +106,10 @@ class FormatConfig(StrictRecord):
     """The form of tool calls' arguments in rows. `object`: as chat templates and TRL expect them;
     needs `datasets` 5 to read. `string`: JSON texts, as in OpenAI's API, and `tools` as one text,
     for every version and other readers."""
+    read_arguments: ReadArguments = ReadArguments.CARRIED_OUT
+    """Calls whose arguments broke the tool's schema and were read by it, such as `"4"` for 4.
+    `carried_out`: rows have the arguments that were carried out. `invalid`: rows have them as the
+    model wrote them, and the calls count as invalid."""
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug; of a Program Inspector, only the one
     whose plan fixed it."""

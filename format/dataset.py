@@ -107,6 +107,11 @@ COLUMNS = {
         "is read as text",
         "flag",
     ),
+    "read_arguments": Column(
+        "whether a call's arguments broke the tool's schema as the model wrote them, and were read "
+        "by it",
+        "flag",
+    ),
     "fix_touched_location": Column(
         "whether the rollout's patch changed the place that the answer reported, or its function; "
         "null where there is no such place or patch, or that can't be told",
@@ -141,11 +146,12 @@ def is_assistant(text: str) -> bool:
 
 def message_object(message: Message, reasoning: Reasoning = Reasoning.KEEP) -> dict[str, Any]:
     """A message in TRL's format. Raises ValueError if arguments are not a JSON object."""
-    plain: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.reasoning and reasoning is Reasoning.KEEP:
-        plain["reasoning_content"] = message.reasoning
-    if message.reasoning and reasoning is Reasoning.INLINE:
-        plain["content"] = f"<think>\n{message.reasoning}\n</think>\n\n{message.content}"
+    plain: dict[str, Any] = {"role": message.role, "content": message.said}
+    thought = message.thought
+    if thought and reasoning is Reasoning.KEEP:
+        plain["reasoning_content"] = thought
+    if thought and reasoning is Reasoning.INLINE:
+        plain["content"] = f"<think>\n{thought}\n</think>\n\n{message.said}"
     if message.tool_calls:
         plain["tool_calls"] = [
             {

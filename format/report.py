@@ -30,7 +30,13 @@ RECORDS, TABLES = "records", ("rollouts", "conversations")
 SOURCE = ("run", "benchmark", "language", "system", "variant", "teacher", "model")
 LABELS = (
     *("category", "difficulty", "grounding", "claims", "turn_quality", "trained_turns", "leaks"),
-    *("control_tokens", "fix_touched_location", "debug_helped", "replay_verified"),
+    *(
+        "control_tokens",
+        "read_arguments",
+        "fix_touched_location",
+        "debug_helped",
+        "replay_verified",
+    ),
 )
 
 

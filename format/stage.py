@@ -86,6 +86,7 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
         "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
         "leaks": [leak.value for leak in candidate.leaks],
         "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
+        "read_arguments": candidate.read_arguments,
         "fix_touched_location": candidate.fix_touched_location,
         "replay_verified": candidate.replay_verified,
     }
@@ -364,7 +365,7 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
     for turn in turns(conversation):
         message = turn.row.message
         # A relay's turn has tokens if its student wrote it, or a reply that the oracle replaced.
-        by_model = message.reasoning or (turn.row.player and turn.row.completion_tokens)
+        by_model = message.thought or (turn.row.player and turn.row.completion_tokens)
         scripted = conversation.teacher == ORACLE_TEACHER and not by_model
         observed = [
             _result(conversation, row, turn, answers)
@@ -374,8 +375,8 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
         yield {
             "source": "agent",
             "model_name": turn.row.player,
-            "message": message.content,
-            "reasoning_content": message.reasoning or None,
+            "message": message.said,
+            "reasoning_content": message.thought or None,
             "tool_calls": [_call(call) for call in message.tool_calls] or None,
             "observation": {"results": observed} if observed else None,
             "metrics": None if scripted else _metrics(turn.row),

@@ -209,7 +209,7 @@ def _read_replies(conversation: Conversation) -> tuple[list[Turn], Conclusion]:
     turns: list[Turn] = []
     replies = [i for i, row in enumerate(rows) if row.message.role == "assistant"]
     for number, index in enumerate(replies, 1):
-        row, text = rows[index], rows[index].message.content
+        row, text = rows[index], rows[index].message.said
         limited = conversation.stop_reason is StopReason.STEP_LIMIT and index == len(rows) - 1
         if limited and rows[index - 1].message.content == prompt("inspectcoder/forced_plan"):
             return turns, Conclusion("", plan_of(text), True, row)
@@ -246,7 +246,7 @@ def _calls(message: Message, number: int, react: bool) -> Iterator[tuple[str, Ac
     called = [(call.id, call.name, call.arguments) for call in message.tool_calls]
     if react:
         try:
-            actions = parse_actions(action_block(message.content))
+            actions = parse_actions(action_block(message.said))
         except UnreadableAction as error:
             raise Untranslatable(f"a reply can't be read: {error}") from None
         called = [(react_id(number, i), each.name, each.json) for i, each in enumerate(actions)]
@@ -292,7 +292,7 @@ class Draft:
 
     def reply(self, original: MessageRow, content: str, calls: Sequence[ToolCall] = ()) -> None:
         """Add an assistant message that replaces `original` and keeps its reasoning and costs."""
-        reasoning = original.message.reasoning
+        reasoning = original.message.thought or None
         message = Message("assistant", content, reasoning, tool_calls=tuple(calls))
         self.rows.append(replace(original, message=message))
 

@@ -23,6 +23,8 @@ EXCERPT = 60
 
 class Verdict(StrEnum):
     PASSED = "passed"
+    WARNING = "warning"
+    """Something is not trained that the rows have: no reason to stop, as it may be meant."""
     FAILED = "failed"
     WAIVED = "waived"
     """Failed, but the config says to train anyway."""
@@ -253,6 +255,36 @@ def _fault(row: RenderedRow, reply: Reply, expected: str, masked: list[int]) -> 
         texts += [call["name"], *_leaves(call["arguments"])]
     missing = next((text for text in texts if not _holds(body, text)), None)
     return None if missing is None else f"{excerpt(missing)} is not in what is rendered of it"
+
+
+class ReasoningTrained(Check):
+    """Warns if the training template drops the reasoning of replies that are trained."""
+
+    name = "reasoning_trained"
+    meaning = "A template that does not render `reasoning_content` trains replies without it."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replies = 0
+
+    def add(self, row: RenderedRow) -> None:
+        for reply, region in zip(row.replies, regions(row), strict=True):
+            reasoning = reply.message.get("reasoning_content")
+            if not reasoning or not reply.trained:
+                continue
+            self.replies += 1
+            rendered = (reply.text or "") if region is None else row.text[slice(*region)]
+            if not _holds(rendered, reasoning):
+                where = f"conversation {row.conversation_id}, assistant message {reply.number}"
+                self.note(f"{where}: {excerpt(reasoning)}")
+
+    def finding(self) -> Finding:
+        return self.found(
+            Verdict.WARNING if self.faults else Verdict.PASSED,
+            f"of {self.replies} trained replies with reasoning {self.faults} are rendered without",
+            "To train it, set format.reasoning: inline, or take a template that renders it; to "
+            "leave it out, set format.reasoning: drop.",
+        )
 
 
 def _holds(body: str, text: str) -> bool:

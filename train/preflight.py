@@ -27,6 +27,7 @@ from train.checks import (
     Finding,
     MasksAreTurns,
     PrefixesPreserved,
+    ReasoningTrained,
     ToolCallsSurvive,
     Verdict,
 )
@@ -65,6 +66,10 @@ class Preflight(StrictRecord):
     @property
     def failures(self) -> list[Finding]:
         return [each for each in self.findings if each.verdict is Verdict.FAILED]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [each for each in self.findings if each.verdict is Verdict.WARNING]
 
     def lines(self) -> Iterator[str]:
         for each in self.findings:
@@ -321,6 +326,7 @@ class PreflightRun:
         self.checks: tuple[Check, ...] = (
             MasksAreTurns(),
             PrefixesPreserved(),
+            ReasoningTrained(),
             ToolCallsSurvive(config.tool_call_parser, tokenizer),
             SpecialTokensTrained(config, tokenizer, base),
             self.lengths,

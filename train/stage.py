@@ -231,6 +231,8 @@ def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
         logger.warning(told)
     preflight = method.prepare(job, tokenization)
     preflight.refuse_failures()
+    for finding in preflight.warnings:
+        logger.warning(finding.line)
     if job.config.save_untuned:
         base = load_model(job.config, tokenization.base, quantized=False)
         known = training_of(Path(tokenization.base))

@@ -94,11 +94,11 @@ class ConversationLog:
 
     @property
     def final_answer(self) -> str:
-        """The conclusion, else the text of the last message if the model wrote it."""
+        """The conclusion, else what the last message says if the model wrote it."""
         if self.conclusion is not None:
             return self.conclusion
         last = self.rows[-1].message if self.rows else None
-        return last.content if last is not None and last.role == "assistant" else ""
+        return last.said if last is not None and last.role == "assistant" else ""
 
     def sent(self) -> list[Message]:
         """The conversation so far, as sent to the model."""
@@ -194,6 +194,21 @@ class ConversationLog:
         self._tell("replied", step=self.steps - 1, max_steps=self.max_steps, **facts)
         return self.rows[-1].message
 
+    def add_answer(
+        self, call: ToolCall, reply: ToolReply, seconds: float = 0.0, told: str = ""
+    ) -> None:
+        """Add a tool's answer to a call, with what is told besides."""
+        text = f"{reply.text}\n\n{told}" if told else reply.text
+        message = Message("tool", text, tool_call_id=call.id, name=call.name)
+        self.add_row(
+            MessageRow(
+                message,
+                seconds=seconds,
+                tool_outcome=reply.outcome,
+                carried_out=reply.carried_out,
+            )
+        )
+
     def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
         """Record the result of a call in the message at that index."""
         if reply.outcome is not ToolOutcome.INVALID:
@@ -206,6 +221,8 @@ class ConversationLog:
         facts: dict[str, Fact] = {"name": call.name[:MAX_NAME_CHARS], "seconds": seconds}
         if reply.event is not None and reply.event.line is not None:
             facts["stopped_at"] = f"{reply.event.file}:{reply.event.line}"[-MAX_NAME_CHARS:]
+        if reply.carried_out is not None:
+            facts["read_by_schema"] = True
         self._tell("tool_called", **facts, outcome=reply.outcome.value)
 
     def add_event(self, row: EventRow) -> None:
@@ -315,7 +332,7 @@ class AgentRun:
                 if self.spec.max_repeats is not None and self._repeats(self.spec.max_repeats):
                     break
                 continue
-            said = self.spec.follow_up(reply.content) if follow_ups else None
+            said = self.spec.follow_up(reply.said) if follow_ups else None
             if said is None:
                 return self.log.finish(StopReason.FINISHED)
             follow_ups -= 1
@@ -417,8 +434,5 @@ class AgentRun:
         if self.spec.form.by_tools:
             silent = reply.conclusion is not None
             told = "" if silent or steps_left is None else self.spec.form.reminder(steps_left)
-            text = f"{reply.text}\n\n{told}" if told else reply.text
-            message = Message("tool", text, tool_call_id=call.id, name=call.name)
-            row = MessageRow(message, seconds=answered.seconds, tool_outcome=reply.outcome)
-            self.log.add_row(row)
+            self.log.add_answer(call, reply, answered.seconds, told)
         return answered

@@ -130,6 +130,8 @@ def read_start(message: str) -> str:
 OPEN = re.compile("<debug_answer>", re.IGNORECASE)
 CLOSE = re.compile("</debug_answer>", re.IGNORECASE)
 FIELDS = {"question", "answer", "evidence", "location"}
+EMPTY = re.compile(r"[\s*_.…-]*")
+"""A field that says nothing."""
 LABEL = re.compile(
     r"^[ \t]*(?:[-*][ \t]+)?\*{0,2}(question|answer|evidence|location)\*{0,2}[ \t]*:\*{0,2}[ \t]*",
     re.MULTILINE | re.IGNORECASE,
@@ -138,8 +140,8 @@ LABEL = re.compile(
 
 def parse_answer(text: str) -> DebugAnswer | None:
     """The last valid `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3):
-    with a non-empty answer, evidence and location. The question, which whoever reads the answer has
-    asked, may be missing, as in compact answers, and is "" then.
+    with an answer and evidence that say something, and a location. The question, which whoever
+    reads the answer has asked, may be missing, as in compact answers, and is "" then.
 
     None if there is none. A field's text extends to the next new field, so that the evidence may
     contain lines such as `answer: 42`.
@@ -171,7 +173,9 @@ def _last_block(text: str) -> tuple[str, DebugAnswer] | None:
             name: block[label.end() : end].strip()
             for (name, label), end in zip(starts.items(), ends, strict=True)
         }
-        if fields.keys() | {"question"} == FIELDS and fields["answer"]:
+        if fields.keys() | {"question"} != FIELDS:
+            continue
+        if not any(EMPTY.fullmatch(fields[name]) for name in ("answer", "evidence")):
             whole = f"{piece[tag.start() :].rstrip()}\n</debug_answer>"
             return whole, DebugAnswer(**{"question": "", **fields})
     return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from collect.agents.prompts import fill
+from collect.agents.schema_reading import is_same, read_by_schema
 from collect.store.files import StrictRecord
 from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.store.records import MessageRow, ToolOutcome
@@ -37,6 +38,9 @@ class ToolReply:
     """The name under which it counts as an action; empty: the tool's name."""
     conclusion: str | None = None
     """The agent's final answer, if this call ends the conversation."""
+    carried_out: str | None = None
+    """The arguments as JSON as they were carried out, if the call's break the tool's schema and
+    were read by it."""
     notes: tuple[str, ...] = ()
     """What a live client is told besides. In no record: a replay could not repeat it."""
 
@@ -72,20 +76,19 @@ class Toolbox:
         """`wording` is what the placeholders in the tools' descriptions stand for; `compact` leaves
         out of the schemas what a model needs not to make a valid call."""
         self._tools = {tool.name: tool for tool in tools}
-        self._wording, self._compact = wording or {}, compact
-
-    def schemas(self) -> list[ToolSchema]:
-        """The tools as they are sent to a model."""
-        schemas: list[ToolSchema] = []
-        for tool in self._tools.values():
+        self._schemas: dict[str, ToolSchema] = {}
+        for tool in tools:
             function = {
                 "name": tool.name,
                 "description": tool.description,
                 "parameters": tool.arguments.model_json_schema(),
             }
             whole = {"type": "function", "function": function}
-            schemas.append(_shown(whole, self._wording, self._compact))
-        return schemas
+            self._schemas[tool.name] = _shown(whole, wording or {}, compact)
+
+    def schemas(self) -> list[ToolSchema]:
+        """The tools as they are sent to a model."""
+        return list(self._schemas.values())
 
     def call(self, call: ToolCall) -> ToolReply:
         """Carry out a model's call; a malformed one is answered with what is wrong with it."""
@@ -98,7 +101,9 @@ class Toolbox:
             decoded = json.loads(call.arguments) if call.arguments.strip() else {}
             # No tool can take half a character.
             json.dumps(decoded, ensure_ascii=False).encode()
-            arguments = tool.arguments.model_validate(decoded)
+            given = read_by_schema(decoded, self._schemas[tool.name]["function"]["parameters"])
+            carried_out = json.dumps(given, ensure_ascii=False)
+            arguments = tool.arguments.model_validate_json(carried_out, strict=True)
         except ValidationError as error:
             problems = []
             for problem in error.errors():
@@ -111,9 +116,10 @@ class Toolbox:
         except BROKEN as error:
             return _invalid(f"The arguments of {call.name} are not valid JSON: {error}.")
         try:
-            return tool.call(arguments, call.id)
+            reply = tool.call(arguments, call.id)
         except (SandboxFileError, CommandRefused) as error:
-            return ToolReply(f"Error: {error}", ToolOutcome.ERROR)
+            reply = ToolReply(f"Error: {error}", ToolOutcome.ERROR)
+        return reply if is_same(given, decoded) else replace(reply, carried_out=carried_out)
 
 
 MAX_PROBLEM = 2_000

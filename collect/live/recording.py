@@ -34,7 +34,7 @@ from collect.rollouts.rollout import (
 from collect.rollouts.rows import RunIdentity, rows_of
 from collect.store.files import TextFile, replacing_folder, write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import MODEL_TEACHER, MessageRow, Role, StopReason, TestRow
+from collect.store.records import MODEL_TEACHER, Role, StopReason, TestRow
 from collect.store.run_store import RunStore
 from sandbox.languages.python.own_environment import read_environment
 
@@ -164,8 +164,7 @@ class ClientRecord:
         log = self.logs[0]
         said = [at for at, row in enumerate(log.rows) if row.message.role == "assistant"]
         log.note(call, reply, said[-1], seconds)
-        answer = Message("tool", reply.text, tool_call_id=call.id, name=call.name)
-        log.add_row(MessageRow(answer, seconds=seconds, tool_outcome=reply.outcome))
+        log.add_answer(call, reply, seconds)
         self._trace.stop_reason = log.finish(StopReason.FINISHED)
         self._store()
 

@@ -107,7 +107,7 @@ class _Completion(Reply):
         return Message(
             role="assistant",
             content=_text(content) or _text(plain.get("refusal")),
-            reasoning=_text(plain.get("reasoning_content") or plain.get("reasoning")) or None,
+            reasoning=_reasoning(plain) or None,
             tool_calls=tuple(tool_calls),
             provider_items=_own_fields(plain, made),
         )
@@ -201,9 +201,38 @@ def _read_call(plain: Any, fallback_id: str) -> ToolCall:
 def _text(content: Any) -> str:
     """Content as text; some servers send it as a list of parts."""
     if isinstance(content, list):
-        parts = (part.get("text", "") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
+        parts = (each for each in content if not isinstance(each, list))
+        return "".join(map(_text, parts))
+    if isinstance(content, dict) and not _is_thought(content):
+        content = content.get("text")
     return content if isinstance(content, str) else ""
+
+
+THOUGHTS = ("thinking", "reasoning", "thought")
+"""How the types of parts with reasoning begin, and the fields that hold it."""
+
+
+def _reasoning(plain: Mapping[str, Any]) -> str:
+    """A message's reasoning: in a field of its own, or in parts of the content."""
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        if text := _text(plain.get(name)) or _thoughts(plain.get(name)):
+            return text
+    return _thoughts(plain.get("content")) or _thoughts(plain.get("reasoning_details"))
+
+
+def _thoughts(parts: Any) -> str:
+    if not isinstance(parts, list):
+        return ""
+    found = []
+    for part in parts:
+        if isinstance(part, dict) and _is_thought(part):
+            texts = (_text(part.get(name)) for name in (*THOUGHTS, "text", "summary", "content"))
+            found.append(next(filter(None, texts), ""))
+    return "\n\n".join(filter(None, found))
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    return str(part.get("type")).startswith(THOUGHTS) or part.get("thought") is True
 
 
 # The Responses API.

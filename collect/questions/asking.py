@@ -28,7 +28,6 @@ from collect.store.records import (
     TASK_MESSAGE,
     Conversation,
     EventRow,
-    MessageRow,
     Role,
     Rollout,
 )
@@ -200,8 +199,7 @@ class Episode:
         reply = self._toolbox.call(call)
         self.log.add(Message("assistant", "", tool_calls=(call,)))
         self.log.note(call, reply, len(self.log.rows) - 1, seconds=0.0)
-        told = Message("tool", reply.text, tool_call_id=call.id, name=name)
-        self.log.add_row(MessageRow(told, tool_outcome=reply.outcome))
+        self.log.add_answer(call, reply)
         text = storable(reply.text)
         if self.calls < self._agents.sub_max_steps:
             return text

@@ -126,6 +126,22 @@ AFTERWARDS = re.compile(
 ASSERT_CODE = re.compile(r"`\s*assert\b[^`\n]*`")
 UNEQUAL = re.compile(r"(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*+$")
 
+NO_VALUE = r"(?:\s+(?:[,;]|\.(?![\w.]))|\s*(?<!`)``(?!`))"
+GAP = re.compile(
+    rf"{IS}{NO_VALUE}|\b(?:{EXPECTED}|{ACTUAL}){NO_VALUE}|(?:=|:=|->|→)\s*(?:[,;]|\.(?![\w.])|\Z)|"
+    r"\bvalue\b(?:[^.;\n]|\.(?=\w)){0,80}\b(?:is|was)\s*\Z",
+    re.IGNORECASE,
+)
+"""Where a sentence ends in place of the value that it announces: `the value is .`"""
+NOTHING = re.compile(
+    r"[\s*_.…`'\"(),;:-]*|"
+    r"\W*(?:none|nothing|no evidence|n/?a|null|unknown|not (?:applicable|available)|"
+    r"(?:variable )?values and stack frames you)"
+    r"(?: (?:was |were )?(?:observed|seen|found|given|available))?\W*",
+    re.IGNORECASE,
+)
+"""No evidence, or words for it, among them those of the prompt's form."""
+
 
 MAX_CHARACTERS, MAX_VALUE = 6_000, 1_000
 """Characters read of an answer's field, and of a value: longer ones are slow to read, and repeat
@@ -148,6 +164,32 @@ def places(text: str) -> list[tuple[str, int, int]]:
     return [
         (each["file"].removeprefix("./"), _number(each["line"]), each.start()) for each in found
     ]
+
+
+def is_place(text: str) -> bool:
+    """Whether a text is a place in a file, and nothing else."""
+    return LOCATION.fullmatch(text) is not None
+
+
+def is_file(text: str) -> bool:
+    """Whether a text without blanks is a source file's name."""
+    return text.endswith((".py", ".java"))
+
+
+def has_gap(text: str) -> bool:
+    """Whether a text announces a value and does not give it."""
+    text = text[:MAX_CHARACTERS]
+    for claim in values_in(text):
+        text = text[: claim.start] + "_" * (claim.end - claim.start) + text[claim.end :]
+    return GAP.search(text) is not None
+
+
+def shows_nothing(evidence: str) -> bool:
+    """Whether there is nothing in an answer's evidence but places, or no value where it announces
+    one."""
+    text = evidence[:MAX_CHARACTERS]
+    rest = LINE_OF.sub("", LOCATION.sub("", text))
+    return NOTHING.fullmatch(rest) is not None or (has_gap(text) and not values_in(text))
 
 
 def locations(text: str) -> list[tuple[str, int]]:

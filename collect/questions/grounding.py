@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from itertools import filterfalse
 from keyword import iskeyword
 from sys import intern
 
@@ -27,6 +28,8 @@ from collect.questions.claims import (
     ValueClaim,
     blank,
     compared,
+    is_file,
+    is_place,
     locations,
     named_values,
     other_names,
@@ -58,8 +61,10 @@ WISHED = re.compile(
 """Before a value that the program should have: nobody can have observed it."""
 ENTRY = re.compile(r"[`*]*:\s+[`*]*")
 """Between a key and its value: `stock` has 'jam': 3."""
-NUMBER_GOES_ON = re.compile(r"[./]\d")
-"""After the start of a version or a fraction: `1.5.0`, `1/24`."""
+NUMBER_GOES_ON = re.compile(r"[./:-]\d|(?<=\d)\w")
+"""After the start of a version, fraction, date or time: `1.5.0`, `2.0rc1`, `1/24`, `10:30`."""
+NUMBER_BEFORE = re.compile(r"\d[./:-]\Z")
+"""Before its end."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
 BETWEEN = re.compile(r"`?[^`'\"()\[\]{}]*`?")
 """Between a name and its value, with no other code."""
@@ -73,7 +78,12 @@ FUNCTION_BEFORE = re.compile(
     rf"\b(?:in|by|inside|within|function|method)\s+`?(?P<function>{NAME})(?:\(\))?`?,?\s+"
     rf"(?:at\s+|\()`?(?={LOCATION.pattern})"
 )
-NO_FUNCTIONS = frozenset({"the", "a", "an", "this", "that", "it", "line", "code", "test", "module"})
+NO_FUNCTIONS = frozenset({
+    "the", "a", "an", "this", "that", "its", "it", "each", "both", "which", "one", "line", "code",
+    "test", "module", "function", "method", "loop", "body", "frame", "file", "caller", "debugger",
+    "switch", "catch", "throw", "new", "null", "static", "synchronized", "void", "case", "do",
+})  # fmt: skip
+"""Besides Python's keywords; the last are Java's."""
 QUOTED = re.compile(
     r"(?!['\"]):?\s*+\(?\s*+(?P<quote>['\"])"
     r"(?P<message>(?:\\.|(?!(?P=quote))[^\\\n])++)(?P=quote)"
@@ -341,8 +351,17 @@ def _locations(text: str) -> Iterator[Claim]:
         yield Claim(ClaimKind.LOCATION, f"{file}:{line}", file=file, line=line)
     for pattern in (FUNCTION_AFTER, FUNCTION_BEFORE):
         for found in pattern.finditer(text):
-            if found["function"].lower() not in NO_FUNCTIONS:
+            if _is_function(text, found):
                 yield Claim(ClaimKind.LOCATION, found["function"])
+
+
+def _is_function(text: str, found: re.Match[str]) -> bool:
+    """Whether a name next to a place is a function's: no keyword, nor the begin of other code."""
+    name, (start, end) = found["function"], found.span("function")
+    is_code = text[start - 1 : start] == "`"
+    if is_code and not re.match(r"(?:\([^`\n]*\))?`", text[end:]):
+        return False
+    return not iskeyword(name) and name.lower() not in NO_FUNCTIONS and not is_file(name)
 
 
 def _exceptions(text: str) -> Iterator[Claim]:
@@ -361,9 +380,9 @@ def _exceptions(text: str) -> Iterator[Claim]:
 def _values(text: str) -> Iterator[Claim]:
     """The values given to expressions, quoted literals, and what an assertion compared."""
     for part in CUT.split(text):
-        named = {each.start: (each, _name(part, each)) for each in _whole(part, values_in(part))}
+        named = {each.start: (each, _named(part, each)) for each in _whole(part, values_in(part))}
         shown = _without_places(part)
-        for name in dict.fromkeys(QUOTED_NAME.findall(part)):
+        for name in dict.fromkeys(filterfalse(is_file, QUOTED_NAME.findall(part))):
             for each in _whole(part, named_values(part, name)):
                 between = shown[shown.rfind(name, 0, each.start) + len(name) : each.start]
                 is_own = BETWEEN.fullmatch(between) is not None
@@ -387,8 +406,16 @@ def _whole(text: str, found: list[ValueClaim]) -> Iterator[ValueClaim]:
         own = text[each.start : each.end]
         value = each.value if own == each.text else parse_value(own)
         is_whole = own == each.text or own.startswith("<") or not isinstance(value, Text)
-        if is_whole and not NUMBER_GOES_ON.match(text, each.end):
+        before = text[max(0, each.start - 2) : each.start]
+        is_part = NUMBER_GOES_ON.match(text, each.end) or NUMBER_BEFORE.search(before)
+        if is_whole and not is_part:
             yield replace(each, text=own, value=value)
+
+
+def _named(text: str, found: ValueClaim) -> str | None:
+    """The expression that a value is given to. What is said of a place is said of no name."""
+    name = _name(text, found)
+    return None if name is not None and (is_file(name) or is_place(name)) else name
 
 
 def _name(text: str, found: ValueClaim) -> str | None:
@@ -429,6 +456,8 @@ def _is_claim(found: ValueClaim, name: str | None) -> bool:
         # `14 - 3 = 11` is arithmetic, and `is` no expression.
         return not iskeyword(name) and re.search(r"[^\W\d]", name) is not None
     if isinstance(found.value, int | float | complex | None) or found.text in GUESSED:
+        return False
+    if isinstance(found.value, str) and is_place(found.value):
         return False
     return not isinstance(found.value, Call) or found.value.name[:1].isupper()
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from collect.store.thinking import split_thinking
 from sandbox.text import storable
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -98,6 +99,18 @@ class Message:
     """What the server of a reply may want back unchanged, as JSON in its API's form: signed or
     encrypted reasoning, fields of its own.
     """
+
+    @property
+    def said(self) -> str:
+        """The content without the reasoning that a server left in it."""
+        return split_thinking(self.content)[1] if self.role == "assistant" else self.content
+
+    @property
+    def thought(self) -> str:
+        """The reasoning, separate or in the content; empty if there is none."""
+        inside = split_thinking(self.content)[0] if self.role == "assistant" else ""
+        separate = self.reasoning or ""
+        return "\n\n".join(filter(None, (separate, "" if inside in separate else inside)))
 
     def storable(self) -> Message:
         """A copy in storable text."""

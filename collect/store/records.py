@@ -26,7 +26,8 @@ from sandbox.debugger import DebugEvent
 SCHEMA_VERSION = 9
 READ_VERSIONS = (6, 7, 8, SCHEMA_VERSION)
 """In version 6 messages have no `tokens`, up to version 7 exceptions have no `notes`, `related` and
-`unlisted`, up to version 8 calls have no `said_id` and `said_name`: these are read as null."""
+`unlisted`, up to version 8 messages have no `carried_out`, and calls no `said_id` and `said_name`:
+these are read as null."""
 ORACLE_TEACHER = "oracle"
 """The scripted teacher, which knows the gold patch."""
 PLAYED_TEACHER = "played"
@@ -236,6 +237,9 @@ class MessageRow:
     else null, and it is `Conversation.model`."""
     tokens: ReplyTokens | None = None
     """Of a reply, if `models.NAME.logprobs` asks for it."""
+    carried_out: str | None = None
+    """In a tool's answer: the arguments as JSON as they were carried out, if the call's break the
+    tool's schema and were read by it, such as `"4"` as 4."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +292,7 @@ class Conversation:
     """JSON, exactly as sent with every request."""
     events: tuple[EventRow, ...]
     final_answer: str
-    """The last message's text; empty if there is none."""
+    """What the last message says, without reasoning; empty if there is none."""
     answer: DebugAnswer | None
     """None for agents other than subagents, or without a valid answer block."""
     steps: int

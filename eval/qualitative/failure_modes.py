@@ -90,7 +90,7 @@ def tools_by_step(conversation: Conversation) -> Iterator[tuple[int, str]]:
             names = ["debugger command"]
         elif not names:
             try:
-                names = [action.name for action in parse_actions(action_block(reply.content))]
+                names = [action.name for action in parse_actions(action_block(reply.said))]
             except UnreadableAction:
                 names = [UNREADABLE]
         yield from ((step, name) for name in names)

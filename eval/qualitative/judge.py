@@ -207,5 +207,5 @@ def _judgement(
         said = backend.open(context).complete([Message("user", prompt_for(item))], [], sampling)
     except ModelFailure as failure:
         return Judgement(key=key, id=item.id, label=None, reply=str(failure), dollars=0.0)
-    text = said.message.content
+    text = said.message.said
     return Judgement(key=key, id=item.id, label=read_label(text), reply=text, dollars=said.dollars)

@@ -412,7 +412,9 @@ def marked(text: str, claims: Sequence[GroundedClaim]) -> list[tuple[str, str]]:
     either = "|".join(map(re.escape, sorted(supports, key=len, reverse=True)))
     pieces: list[tuple[str, str]] = []
     done = 0
-    for found in re.finditer(rf"(?<!\w)(?:{either})(?!\w)", text[:MAX_CHARACTERS]):
+    # Not the digits of `1.5.0`, `-5` or `cart.py:5` for a claim of 5.
+    words = rf"(?<!\w)(?<![\w./:-](?=\d))(?:{either})(?!\w|(?<=\d)[./:-]\d)"
+    for found in re.finditer(words, text[:MAX_CHARACTERS]):
         pieces += [(text[done : found.start()], ""), (found[0], supports[found[0]])]
         done = found.end()
     return [*pieces, (text[done:], "")]

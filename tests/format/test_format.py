@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from collect.errors import ConfigError, FailureKind
 from collect.store.messages import Message, ToolCall
-from collect.store.records import Conversation, MessageRow, Rollout
+from collect.store.records import Conversation, DebugAnswer, MessageRow, Rollout
 from collect.store.records import StopReason as RunStopReason
 from collect.store.run_store import RunStore, plain
 from format.config import Arguments, FormatConfig, Reasoning
@@ -83,13 +83,22 @@ def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
         ("drop", "I look.", None),
     ],
 )
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Message("assistant", "I look.", reasoning="Is it 7?"),
+        Message("assistant", "<think>Is it 7?</think>\n\nI look."),
+        Message("assistant", "Is it 7?\n</think>\n\nI look."),
+    ],
+    ids=["separate", "tags", "closing tag"],
+)
 def test_a_row_shows_the_reasoning_that_it_should(
-    tmp_path: Path, reasoning: str, content: str, separate: str | None
+    tmp_path: Path, reply: Message, reasoning: str, content: str, separate: str | None
 ) -> None:
     [(rollout, (main_agent, sub))] = make_rollouts(1)
     rows = list(sub.messages)
     at = next(i for i, row in enumerate(rows) if row.message.role == "assistant")
-    said = replace(rows[at].message, content="I look.", reasoning="Is it 7?")
+    said = replace(rows[at].message, content=reply.content, reasoning=reply.reasoning)
     rows[at] = replace(rows[at], message=said, prompt_tokens=7, served_model="large-2026")
     thinking = (rollout, (main_agent, replace(sub, messages=tuple(rows))))
     run = write_run(tmp_path / "run", [thinking])
@@ -231,6 +240,48 @@ def calling_at_the_end(conversation: Conversation) -> Conversation:
     call = ToolCall("last", "debug_inspect", "{}")
     message = replace(last.message, tool_calls=(call,))
     return replace(conversation, messages=(*before, replace(last, message=message)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence"),
+    [
+        ("It holds 'a'.", ""),
+        ("It holds 'a'.", "none"),
+        ("It holds 'a'.", "N/A."),
+        ("It holds 'a'.", "ledger/cache.py:13"),
+        ("It holds 'a'.", "- `ledger/cache.py:13`\n- line 9 of ledger/cache.py"),
+        ("It holds 'a'.", "[variable values and stack frames you observed]"),
+        ("It holds 'a'.", "self.order = "),
+        ("At ledger/cache.py:13 the value is .", "locals at line 14"),
+        ("`self.order` = , as expected.", "locals at line 14"),
+        ("`self.order` is ``.", "locals at line 14"),
+        ("It returned ; expected 'a'.", "locals at line 14"),
+        ("The value of `self.order` is", "locals at line 14"),
+    ],
+)
+def test_an_answer_that_shows_nothing_is_none(tmp_path: Path, answer: str, evidence: str) -> None:
+    [(rollout, (main, sub)), other] = make_rollouts(2)
+    told = DebugAnswer("?", answer, evidence, "ledger/cache.py:13")
+    run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, answer=told))), other])
+    assert dropped(run_format(ALL_TRAIN, run).funnel.steps)["answered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence"),
+    [
+        ("Yes, ledger/cache.py:13 is reached.", "stopped at ledger/cache.py:13"),
+        ("It compares with `==`.", "ledger/cache.py:13 in put"),
+        ("It is ... as before, what it was.", "No hit was collected"),
+        ("The text is 'a = ;' there.", "locals at line 14"),
+        ("`[]`", "[]"),
+    ],
+)
+def test_a_short_answer_is_one(tmp_path: Path, answer: str, evidence: str) -> None:
+    [(rollout, (main, sub))] = make_rollouts(1)
+    told = DebugAnswer("?", answer, evidence, "ledger/cache.py:13")
+    run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, answer=told)))])
+    everything = ALL_TRAIN.model_copy(update={"min_grounding": None})
+    assert run_format(everything, run).funnel.kept == 1
 
 
 def test_an_answer_with_unanswered_calls_is_no_end(tmp_path: Path) -> None:

@@ -289,12 +289,12 @@ class ScientificForm(TextForm):
     stop = ("\nObservation:", "\n**Observation")
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
-        parts = list(sections(reply.content))
+        parts = list(sections(reply.said))
         script = next((script_of(text) for name, text in parts if name == "experiment"), "")
         if script:
             arguments = json.dumps({"script": script})
             return [ToolCall(f"experiment_{step}", EXPERIMENT_TOOL, arguments)]
-        if is_done(reply.content):
+        if is_done(reply.said):
             return []
         raise MalformedAction(f"Format error: {NO_EXPERIMENT}")
 
@@ -342,7 +342,7 @@ def trials_of(messages: Sequence[Message]) -> list[Trial]:
     trials: list[Trial] = []
     for message in messages:
         if message.role == "assistant":
-            parts = dict(sections(message.content))
+            parts = dict(sections(message.said))
             if trials and parts.get("conclusion"):
                 trials[-1]["conclusion"] = parts["conclusion"].removesuffix(DONE).rstrip()
             names = ("hypothesis", "prediction", "experiment")

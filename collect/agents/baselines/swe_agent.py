@@ -97,8 +97,8 @@ class BashForm(TextForm):
     """Reasoning, then exactly one command in a ```bash block."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
-        fences = list(FENCE.finditer(reply.content))
-        commands = _commands(reply.content, fences)
+        fences = list(FENCE.finditer(reply.said))
+        commands = _commands(reply.said, fences)
         if len(commands) != 1:
             problem = f"It held {len(commands)} complete ```bash blocks, and exactly one is needed."
             if sum(fence[1] is not None for fence in fences) > len(commands):

@@ -204,7 +204,7 @@ class ReactForm(TextForm):
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         try:
-            actions = self.read(action_block(reply.content))
+            actions = self.read(action_block(reply.said))
         except UnreadableAction as error:
             raise MalformedAction(f"### OBSERVATION\n{error} {HOW_TO_ACT}{self._shown()}") from None
         return [

@@ -128,7 +128,7 @@ class ModelWriter:
             completion = model.complete([Message("user", prompt(problem))], (), sampling)
         except ModelFailure:
             return
-        code = code_of(completion.message.content)
+        code = code_of(completion.message.said)
         if code:
             yield Solution(code, self.backend.name, dollars=completion.dollars)
 

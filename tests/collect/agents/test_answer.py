@@ -68,10 +68,19 @@ def test_the_question_may_be_missing() -> None:
         BLOCK.replace("</debug_answer>", ""),
         BLOCK.replace("**Evidence**: rate = 0.19\n", ""),
         BLOCK.replace("It is 0.19.", ""),
+        BLOCK.replace("It is 0.19.", "..."),
+        BLOCK.replace("rate = 0.19\ncart = Cart(2 items)", ""),
+        BLOCK.replace("rate = 0.19\ncart = Cart(2 items)", "-"),
     ],
 )
 def test_malformed_blocks_are_no_answer(text: str) -> None:
     assert parse_answer(text) is None
+
+
+def test_a_value_without_letters_is_an_answer() -> None:
+    parsed = parse_answer(BLOCK.replace("It is 0.19.", "`[]`"))
+    assert parsed is not None
+    assert parsed.answer == "`[]`"
 
 
 def test_a_repeated_opening_tag_is_read_at_once() -> None:

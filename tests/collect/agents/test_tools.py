@@ -51,7 +51,7 @@ def test_a_good_call() -> None:
         ('{"text": "a", "times": "many"}', "repeat", "times: Input should be a valid integer"),
         ("{}", "repeat", "text: Field required"),
         ('{"text": "a", "loud": true}', "repeat", "loud: Extra inputs are not permitted"),
-        ('["a"]', "repeat", "valid dictionary"),
+        ('["a"]', "repeat", "should be an object"),
         ("", "repeat", "text: Field required"),
         ('{"text": "a\\ud83d"}', "repeat", r"hold '\ud83d', half a character"),
         ('{"loud\\udc00": {"a": ["b"]}}', "repeat", r"hold '\udc00', half a character"),

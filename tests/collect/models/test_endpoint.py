@@ -128,6 +128,31 @@ def test_a_reply_is_kept_as_it_came(server: ChatServer) -> None:
     assert completion.seconds > 0
 
 
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "I think."}]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": [THINKING, {"type": "text", "text": "It is 7."}]},
+        {"content": [{"type": "thinking", "thinking": "I think."}, "It is 7."]},
+        {"content": [{"type": "reasoning", "text": "I think."}, {"text": "It is 7."}]},
+        {"content": [{"type": "text", "text": "I think.", "thought": True}, {"text": "It is 7."}]},
+        {"content": "It is 7.", "reasoning": "I think."},
+        {"content": "It is 7.", "reasoning_content": [THINKING]},
+        {"content": "It is 7.", "reasoning_details": [
+            {"type": "reasoning.summary", "summary": "I think."},
+            {"type": "reasoning.encrypted", "data": "c2VjcmV0"},
+        ]},
+        {"content": "<think>\nI think.\n</think>\n\nIt is 7."},
+    ],
+)  # fmt: skip
+def test_reasoning_is_told_from_what_is_said(server: ChatServer, fields: dict[str, Any]) -> None:
+    server.will_answer(reply(**fields))
+    message = ask(backend(server)).message
+    assert (message.thought, message.said) == ("I think.", "It is 7.")
+
+
 def test_the_request_says_what_the_config_says(server: ChatServer) -> None:
     endpoint = backend(
         server,

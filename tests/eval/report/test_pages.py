@@ -9,12 +9,13 @@ import pytest
 
 from collect.console import HIDDEN
 from collect.errors import ConfigError
+from collect.questions.grounding import ClaimKind, GroundedClaim, Support
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow
 from collect.store.run_store import RunStore, plain
 from eval.report.facts import Outcome, Selection, sources_of
 from eval.report.index import html_of
-from eval.report.pages import ReportPaths, ReportRequest, write_report
+from eval.report.pages import ReportPaths, ReportRequest, marked, write_report
 from eval.report.rendering import MOST_CHARACTERS, highlighted
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read
@@ -127,6 +128,21 @@ def test_code_is_coloured_and_stays_as_it_was() -> None:
     for name in ("", "x", "x.unknown"):
         assert highlighted("<b>", name) == "&lt;b&gt;"
     assert "span" not in highlighted(text * 1000, "b.py")
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "shown"),
+    [
+        ("n = 5", "n = 5 in 1.5.0, 0.5, -5, cart.py:5, 5/8 and 5.", ["n = 5", "5"]),
+        ("x = 1.5", "1.5.0 is not 1.5, nor 1.55", ["1.5"]),
+        ("cart.py:4", "cart.py:42, cart.py:4.", ["cart.py:4"]),
+        ("m = -5", "m = -5, 3-5", ["m = -5"]),
+    ],
+)
+def test_digits_of_something_else_are_no_claim(claim: str, text: str, shown: list[str]) -> None:
+    pieces = marked(text, [GroundedClaim(ClaimKind.VALUE, claim, Support.OBSERVED)])
+    assert [piece for piece, support in pieces if support] == shown
+    assert "".join(piece for piece, _ in pieces) == text
 
 
 def test_the_current_line_is_marked(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def failed(found: dict[str, Finding]) -> set[str]:
 def test_a_sound_row_passes_every_check(tiny_folder: Path) -> None:
     found = findings(tiny_folder)
     assert {each.verdict for each in found.values()} == {Verdict.PASSED}
-    assert len(found) == 5
+    assert len(found) == 6
     assert "0 wrong masks among 3 turns of 1 rows" in found["masks_are_turns"].number
     assert "with 2 calls" in found["tool_calls_survive"].number
 
@@ -137,6 +137,23 @@ def test_a_template_that_takes_back_what_it_rendered_is_caught(tiny_folder: Path
     assert failed(found) == {"prefixes_preserved"}
     assert "1 of 4 replies" in found["prefixes_preserved"].number
     assert failed(findings(tiny_folder, Templates(training, training), row)) == set()
+
+
+def test_reasoning_that_the_template_drops_is_told(tiny_folder: Path) -> None:
+    """Qwen2.5's template does not render it, Qwen3's does."""
+    row = tool_row(trained_turns=[True, False, True])
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            message["reasoning_content"] = "Look at the\nstate first."
+    found = findings(tiny_folder, row=row)
+    told = found["reasoning_trained"]
+    assert (told.verdict, failed(found)) == (Verdict.WARNING, set())
+    assert "of 2 trained replies with reasoning 2 are rendered without" in told.number
+    assert "assistant message 0: 'Look at the\\nstate first.'" in told.number
+    assert "format.reasoning: inline" in told.line
+    training = load_template("trl:qwen3_training.jinja")
+    kept = findings(tiny_folder, Templates(training, training), row)["reasoning_trained"]
+    assert (kept.verdict, kept.number[:26]) == (Verdict.PASSED, "of 2 trained replies with ")
 
 
 def test_replies_that_begin_inside_of_a_token_are_caught(tiny_folder: Path) -> None:
