@@ -38,8 +38,9 @@ from collect.store.records import (
     ToolOutcome,
 )
 from collect.store.run_store import RunStore
-from format.config import FormatConfig, Leak, Vocabulary
+from format.config import CallsPerMessage, FormatConfig, Leak, Vocabulary
 from format.dataset import exact_messages
+from format.single_calls import with_single_calls
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
 from format.turn_quality import TurnQuality, takeover, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
@@ -197,24 +198,26 @@ class Candidate:
 
     @cached_property
     def as_row(self) -> Conversation | None:
-        """The conversation in its row's vocabulary; None if that can't express it."""
-        if not self.inspects or self.config.vocabulary is Vocabulary.NATIVE:
-            return self.conversation
-        try:
-            return to_debug2fix(self.conversation)
-        except Untranslatable:
-            return None
+        """The conversation as its row has it; None if the row's vocabulary can't express it."""
+        said = self.conversation
+        if self.inspects and self.config.vocabulary is Vocabulary.DEBUG2FIX:
+            try:
+                said = to_debug2fix(said)
+            except Untranslatable:
+                return None
+        one = self.config.calls_per_message is CallsPerMessage.ONE
+        return with_single_calls(said) if one else said
 
     @property
     def said(self) -> Conversation:
-        """The conversation in its row's vocabulary, or as recorded if that can't express it."""
+        """The conversation as its row has it, or as recorded if a row can't express it."""
         return self.as_row or self.conversation
 
     @cached_property
     def texts(self) -> list[str] | None:
         """The messages of its row as JSON texts; None if these would not be exact."""
         row = self.as_row
-        return None if row is None else exact_messages(row, self.config.reasoning)
+        return None if row is None else exact_messages(row, self.config.reasoning, self.trained)
 
     @cached_property
     def grounding(self) -> Grounding:
@@ -223,6 +226,11 @@ class Candidate:
     @cached_property
     def turn_quality(self) -> tuple[TurnQuality, ...]:
         return turn_qualities(self.said)
+
+    @property
+    def trained(self) -> tuple[bool, ...]:
+        """For each assistant message, in order, whether it is trained on."""
+        return trained_turns(self.turn_quality, self.config.masked_turns)
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
@@ -443,7 +451,12 @@ def not_leaked(candidate: Candidate) -> bool:
 
 def trainable(candidate: Candidate) -> bool:
     """There is a turn to train on, of another quality than `masked_turns`."""
-    return any(trained_turns(candidate.turn_quality, candidate.config.masked_turns))
+    return any(candidate.trained)
+
+
+def fully_trained(candidate: Candidate) -> bool:
+    """Every turn is trained on (`only_fully_trained`)."""
+    return all(candidate.trained) or not candidate.config.only_fully_trained
 
 
 def characters(conversation: Conversation) -> int:
@@ -474,6 +487,7 @@ FILTERS: tuple[Predicate, ...] = (
     replay_verified,
     not_leaked,
     trainable,
+    fully_trained,
 )
 """The filters that need a single conversation only, in order; `format.duplicates` come after
 them."""

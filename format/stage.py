@@ -53,11 +53,13 @@ from format.dataset import (
     tool_texts,
 )
 from format.duplicates import RULES, Duplicates
+from format.llama_factory import FOLDER as LLAMA_FACTORY
+from format.llama_factory import write_llama_factory
 from format.mixture import RULE as MIXED
 from format.mixture import Facets, drawn, effort, mixed
 from format.preferences import PREFERENCES, Attempts, attempt_of, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
-from format.turn_quality import Turn, takeover, trained_turns, turns
+from format.turn_quality import Turn, takeover, turns
 
 if TYPE_CHECKING:
     import atif
@@ -83,7 +85,7 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
         "grounding": grounding.score,
         "claims": grounding.counts,
         "turn_quality": [label.value for label in quality],
-        "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
+        "trained_turns": list(candidate.trained),
         "leaks": [leak.value for leak in candidate.leaks],
         "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
         "fix_touched_location": candidate.fix_touched_location,
@@ -166,6 +168,8 @@ def run_format(
         kept.remove()
         if config.atif:
             write_trajectories(source, written, folder)
+        if config.llama_factory:
+            written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
             written.outputs[PREFERENCES] = pairs
