@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from sys import intern
 
+import pyarrow as pa
+
 from collect.agents.config import Variant
 from collect.benchmarks.held_out import HeldOut
 from collect.code.patches import ChangedRange, TestFiles
@@ -280,9 +282,42 @@ def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
     )
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """The stored conversations of some rollouts, and all that is known of these."""
+
+    config: FormatConfig
+    folder: Path
+    """Of the run."""
+    prefix: str
+    """What the ids of the conversations get."""
+    stored: pa.Table
+    outcomes: Mapping[str, Outcome]
+    """Of the rollouts that have one: they are not still running."""
+    verified: Mapping[str, bool]
+    """For each conversation that was replayed, whether it was the same."""
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout that has an outcome."""
+        found = RunStore(self.folder).conversations_in(self.stored, self.outcomes)
+        for rollout_id, group in groupby(found, lambda each: each.rollout_id):
+            conversations = list(group)
+            early = asked_before_changes(conversations)
+            yield [
+                Candidate(
+                    _prefixed(each, self.prefix) if self.prefix else each,
+                    self.outcomes[rollout_id],
+                    self.config,
+                    each.conversation_id in early,
+                    self.verified.get(each.conversation_id),
+                )
+                for each in conversations
+            ]
+
+
 class Candidates:
-    """The conversations of one or several runs. Can be iterated repeatedly; only those of one
-    rollout are in memory at a time."""
+    """The conversations of one or several runs. Can be iterated repeatedly; only those of a few
+    rollouts are in memory at a time."""
 
     def __init__(
         self, config: FormatConfig, runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]
@@ -293,24 +328,21 @@ class Candidates:
             (store, outcomes, verified_conversations(store.folder)) for store, outcomes in runs
         ]
 
-    def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        """The conversations of each rollout that has an outcome: it is not still running."""
+    def chunks(self) -> Iterator[Chunk]:
+        """All conversations, a few rollouts at a time."""
         for number, (store, outcomes, verified) in enumerate(self._runs):
             prefix = f"{store.folder.resolve().name}/" if number else ""
-            stored = store.read_conversations(finished=outcomes)
-            for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
-                conversations = list(held)
-                early = asked_before_changes(conversations)
-                yield [
-                    Candidate(
-                        _prefixed(each, prefix) if prefix else each,
-                        outcomes[rollout_id],
-                        self._config,
-                        each.conversation_id in early,
-                        verified.get(each.conversation_id),
-                    )
-                    for each in conversations
-                ]
+            for stored in store.conversation_tables():
+                rollouts = stored["rollout_id"].unique().to_pylist()
+                known = {name: outcomes[name] for name in rollouts if name in outcomes}
+                ids = stored["conversation_id"].to_pylist()
+                replayed = {name: verified[name] for name in ids if name in verified}
+                yield Chunk(self._config, store.folder, prefix, stored, known, replayed)
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout that has an outcome."""
+        for chunk in self.chunks():
+            yield from chunk.rollouts()
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings

@@ -182,6 +182,9 @@ class FormatConfig(StrictRecord):
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
 
+    processes: int | None = Field(default=None, ge=1)
+    """Processes that judge conversations, of some 200 MB each. Null: one for each core, fewer for
+    few rollouts."""
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""
     license: str = "other"
