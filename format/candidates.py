@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from sys import intern
 
+import pyarrow as pa
+
 from collect.agents.config import Variant
 from collect.benchmarks.held_out import HeldOut
 from collect.code.patches import ChangedRange, TestFiles
@@ -40,8 +42,9 @@ from collect.store.records import (
 )
 from collect.store.run_store import RunStore
 from format.carried_out import with_read_arguments
-from format.config import FormatConfig, Leak, Vocabulary
+from format.config import CallsPerMessage, FormatConfig, Leak, Vocabulary
 from format.dataset import exact_messages
+from format.single_calls import with_single_calls
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
 from format.turn_quality import TurnQuality, takeover, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
@@ -201,24 +204,26 @@ class Candidate:
 
     @cached_property
     def as_row(self) -> Conversation | None:
-        """The conversation in its row's vocabulary; None if that can't express it."""
-        if not self.inspects or self.config.vocabulary is Vocabulary.NATIVE:
-            return self.conversation
-        try:
-            return to_debug2fix(self.conversation)
-        except Untranslatable:
-            return None
+        """The conversation as its row has it; None if the row's vocabulary can't express it."""
+        said = self.conversation
+        if self.inspects and self.config.vocabulary is Vocabulary.DEBUG2FIX:
+            try:
+                said = to_debug2fix(said)
+            except Untranslatable:
+                return None
+        one = self.config.calls_per_message is CallsPerMessage.ONE
+        return with_single_calls(said) if one else said
 
     @property
     def said(self) -> Conversation:
-        """The conversation in its row's vocabulary, or as recorded if that can't express it."""
+        """The conversation as its row has it, or as recorded if a row can't express it."""
         return self.as_row or self.conversation
 
     @cached_property
     def texts(self) -> list[str] | None:
         """The messages of its row as JSON texts; None if these would not be exact."""
         row = self.as_row
-        return None if row is None else exact_messages(row, self.config.reasoning)
+        return None if row is None else exact_messages(row, self.config.reasoning, self.trained)
 
     @cached_property
     def grounding(self) -> Grounding:
@@ -227,6 +232,11 @@ class Candidate:
     @cached_property
     def turn_quality(self) -> tuple[TurnQuality, ...]:
         return turn_qualities(self.said)
+
+    @property
+    def trained(self) -> tuple[bool, ...]:
+        """For each assistant message, in order, whether it is trained on."""
+        return trained_turns(self.turn_quality, self.config.masked_turns)
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
@@ -276,9 +286,45 @@ def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
     )
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """The stored conversations of some rollouts, and all that is known of these."""
+
+    config: FormatConfig
+    folder: Path
+    """Of the run."""
+    prefix: str
+    """What the ids of the conversations get."""
+    stored: pa.Table
+    outcomes: Mapping[str, Outcome]
+    """Of the rollouts that have one: they are not still running."""
+    verified: Mapping[str, bool]
+    """For each conversation that was replayed, whether it was the same."""
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout that has an outcome."""
+        found = RunStore(self.folder).conversations_in(self.stored, self.outcomes)
+        for rollout_id, group in groupby(found, lambda each: each.rollout_id):
+            conversations = list(group)
+            early = asked_before_changes(conversations)
+            candidates = []
+            for each in conversations:
+                conversation = with_read_arguments(each, self.config.read_arguments)
+                candidate = Candidate(
+                    _prefixed(conversation, self.prefix) if self.prefix else conversation,
+                    self.outcomes[rollout_id],
+                    self.config,
+                    each.conversation_id in early,
+                    self.verified.get(each.conversation_id),
+                    read_arguments=conversation is not each,
+                )
+                candidates.append(candidate)
+            yield candidates
+
+
 class Candidates:
-    """The conversations of one or several runs. Can be iterated repeatedly; only those of one
-    rollout are in memory at a time."""
+    """The conversations of one or several runs. Can be iterated repeatedly; only those of a few
+    rollouts are in memory at a time."""
 
     def __init__(
         self, config: FormatConfig, runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]
@@ -289,27 +335,21 @@ class Candidates:
             (store, outcomes, verified_conversations(store.folder)) for store, outcomes in runs
         ]
 
-    def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        """The conversations of each rollout that has an outcome: it is not still running."""
+    def chunks(self) -> Iterator[Chunk]:
+        """All conversations, a few rollouts at a time."""
         for number, (store, outcomes, verified) in enumerate(self._runs):
             prefix = f"{store.folder.resolve().name}/" if number else ""
-            stored = store.read_conversations(finished=outcomes)
-            for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
-                conversations = list(held)
-                early = asked_before_changes(conversations)
-                candidates = []
-                for each in conversations:
-                    conversation = with_read_arguments(each, self._config.read_arguments)
-                    candidate = Candidate(
-                        _prefixed(conversation, prefix) if prefix else conversation,
-                        outcomes[rollout_id],
-                        self._config,
-                        each.conversation_id in early,
-                        verified.get(each.conversation_id),
-                        read_arguments=conversation is not each,
-                    )
-                    candidates.append(candidate)
-                yield candidates
+            for stored in store.conversation_tables():
+                rollouts = stored["rollout_id"].unique().to_pylist()
+                known = {name: outcomes[name] for name in rollouts if name in outcomes}
+                ids = stored["conversation_id"].to_pylist()
+                replayed = {name: verified[name] for name in ids if name in verified}
+                yield Chunk(self._config, store.folder, prefix, stored, known, replayed)
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout that has an outcome."""
+        for chunk in self.chunks():
+            yield from chunk.rollouts()
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings
@@ -454,7 +494,12 @@ def not_leaked(candidate: Candidate) -> bool:
 
 def trainable(candidate: Candidate) -> bool:
     """There is a turn to train on, of another quality than `masked_turns`."""
-    return any(trained_turns(candidate.turn_quality, candidate.config.masked_turns))
+    return any(candidate.trained)
+
+
+def fully_trained(candidate: Candidate) -> bool:
+    """Every turn is trained on (`only_fully_trained`)."""
+    return all(candidate.trained) or not candidate.config.only_fully_trained
 
 
 def characters(conversation: Conversation) -> int:
@@ -485,6 +530,7 @@ FILTERS: tuple[Predicate, ...] = (
     replay_verified,
     not_leaked,
     trainable,
+    fully_trained,
 )
 """The filters that need a single conversation only, in order; `format.duplicates` come after
 them."""

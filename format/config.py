@@ -38,6 +38,14 @@ class Arguments(StrEnum):
     STRING = "string"
 
 
+class CallsPerMessage(StrEnum):
+    """How many calls a message of a row may have."""
+
+    ALL = "all"
+    """As many as the model wrote."""
+    ONE = "one"
+
+
 class Leak(StrEnum):
     """A way in which a conversation may know what an agent could not know about a new bug. It need
     not have used it."""
@@ -104,12 +112,16 @@ class FormatConfig(StrictRecord):
     `drop`: nothing."""
     arguments: Arguments = Arguments.OBJECT
     """The form of tool calls' arguments in rows. `object`: as chat templates and TRL expect them;
-    needs `datasets` 5 to read. `string`: JSON texts, as in OpenAI's API, and `tools` as one text,
-    for every version and other readers."""
+    needs `datasets` 4.7 to read. `string`: JSON texts, as in OpenAI's API, `tools` as one text, and
+    null for what a message lacks, for older versions. TRL would encode such arguments twice."""
     read_arguments: ReadArguments = ReadArguments.CARRIED_OUT
     """Calls whose arguments broke the tool's schema and were read by it, such as `"4"` for 4.
     `carried_out`: rows have the arguments that were carried out. `invalid`: rows have them as the
     model wrote them, and the calls count as invalid."""
+    calls_per_message: CallsPerMessage = CallsPerMessage.ALL
+    """`one` writes a reply with several calls as a message for each, followed by its result: Llama
+    3.1's and 3.2's templates refuse several in a message, gpt-oss's drops all but the first. `all`:
+    as the model wrote it."""
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug; of a Program Inspector, only the one
     whose plan fixed it."""
@@ -140,6 +152,9 @@ class FormatConfig(StrictRecord):
         TurnQuality.CUT,
     )
     """Turns that remain as context but are not trained on."""
+    only_fully_trained: bool = False
+    """Keep only conversations of which every turn is trained on, for trainers that can't leave a
+    turn out."""
     only_replay_verified: bool = False
     """Drop conversations that were not replayed, or whose replay showed something else; see
     `stepinto replay`."""
@@ -167,9 +182,15 @@ class FormatConfig(StrictRecord):
 
     atif: bool = False
     """Also write `sft/atif/`: the rollouts with rows, as ATIF trajectories."""
+    llama_factory: bool = False
+    """Also write `sft/llama-factory/`: the rows as LLaMA-Factory reads them, those with a turn that
+    is not trained on left out."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
 
+    processes: int | None = Field(default=None, ge=1)
+    """Processes that judge conversations, of some 200 MB each. Null: one for each core, fewer for
+    few rollouts."""
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""
     license: str = "other"

@@ -46,7 +46,8 @@ class Column:
 
 COLUMNS = {
     "messages": Column(
-        "the conversation in TRL's conversational form, tool-call arguments as objects",
+        "the conversation in TRL's conversational form, tool-call arguments as objects; `train` of "
+        "an assistant message is its entry in `trained_turns`",
         "objects",
     ),
     "tools": Column("JSON schemas of the tools the model was given, in OpenAI's form", "objects"),
@@ -182,21 +183,24 @@ def _refuse_constant(text: str) -> Any:
 
 
 def exact_messages(
-    conversation: Conversation, reasoning: Reasoning = Reasoning.KEEP
+    conversation: Conversation, reasoning: Reasoning, trained: Sequence[bool]
 ) -> list[str] | None:
     """The messages as JSON texts, with marks in control tokens, or None if reading them back would
-    change or lose a value.
+    change or lose a value. `trained` says of each assistant message whether it is trained on, as
+    its `train` does then.
 
     The reader (`datasets.Json`) has 64-bit numbers and no lone surrogates. Text always survives, so
     only calls are checked.
     """
     from datasets import Json
 
-    reader = Json()
-    texts = []
+    reader, flags, texts = Json(), iter(trained), []
     for row in conversation.messages:
         try:
-            text = encode(OF_KNOWN_FAMILIES.marked(message_object(row.message, reasoning)))
+            plain = OF_KNOWN_FAMILIES.marked(message_object(row.message, reasoning))
+            if row.message.role == "assistant":
+                plain["train"] = next(flags)
+            text = encode(plain)
             text.encode()
             calls = row.message.tool_calls
             unchanged = not calls or encode(reader.decode_example(text)) == text
@@ -237,7 +241,7 @@ def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OB
 
     text = Value("string")
     fields = ("role", "content", "reasoning_content", "tool_calls", "name", "tool_call_id")
-    message = dict.fromkeys(fields, text)
+    message = dict.fromkeys(fields, text) | {"train": Value("bool")}
     call = {"type": text, "id": text, "function": dict.fromkeys(("name", "arguments"), text)}
     message["tool_calls"] = List(call)
     kinds = {

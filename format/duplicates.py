@@ -126,15 +126,14 @@ class Duplicates:
         self._seen: set[bytes] = set()
         self._known = NearDuplicates()
 
-    def dropped_by(self, conversation: Conversation) -> str | None:
-        """The rule in `RULES` that drops a conversation; None if it is kept."""
+    def dropped_by(self, key: bytes, signature: Signature | None) -> str | None:
+        """The rule in `RULES` that drops a conversation with this `session_key` and
+        `signature_of`; None if it is kept."""
         if self._config.deduplicate:
-            key = session_key(conversation)
             if key in self._seen:
                 return UNIQUE
             self._seen.add(key)
         most = self._config.max_similarity
-        signature = signature_of(conversation) if most is not None else None
         if most is None or signature is None:
             return None
         if self._known.find(signature) > most:

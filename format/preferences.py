@@ -29,7 +29,6 @@ from format.config import FormatConfig, Leak, PreferencesConfig, Why
 from format.dataset import COLUMNS, TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
 from format.report import column_table, fenced, markdown_table, write_readme
-from format.turn_quality import trained_turns
 
 NEVER = ("role", "not_held_out", "no_failure")
 """Conversations that these filters drop are in no pair."""
@@ -61,7 +60,7 @@ def attempt_of(candidate: Candidate, dropped_by: str | None) -> Attempt | None:
 
     `dropped_by` is the filter that dropped it; being a duplicate does not matter.
     """
-    conversation, outcome = candidate.conversation, candidate.outcome
+    conversation, outcome = candidate.said, candidate.outcome
     right = dropped_by is None and outcome.resolved
     if (
         conversation.role is not Role.DEBUG_SUBAGENT
@@ -269,7 +268,7 @@ def _write_card(
 
 
 def _side(candidate: Candidate) -> dict[str, Any]:
-    conversation, config = candidate.conversation, candidate.config
+    conversation, config = candidate.said, candidate.config
     messages = [
         OF_KNOWN_FAMILIES.marked(message_object(row.message, config.reasoning))
         for row in conversation.messages
@@ -279,7 +278,7 @@ def _side(candidate: Candidate) -> dict[str, Any]:
         "prompt": messages[:shared],
         "rest": messages[shared:],
         "tools": json.loads(conversation.tools),
-        "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
+        "trained_turns": list(candidate.trained),
         "model": conversation.model,
         "benchmark": conversation.benchmark,
         "instance_id": conversation.instance_id,

@@ -152,6 +152,7 @@ class FormatReport(BaseModel):
 
 WHAT = {
     "preferences": "pairs of attempts at the same question, for training by preference",
+    "llama-factory": "rows of which every turn is trained on, as LLaMA-Factory reads them",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }
 """Descriptions of the additional formats, by folder."""
@@ -169,10 +170,10 @@ rows = load_dataset("parquet", data_files={"train": "data/train-*.parquet"})
 
 The messages hold text of the benchmarks' repositories, whose licences apply to it."""
 FORMS = {
-    Arguments.OBJECT: "`datasets` reads it from version 5 on (`Json` features). "
+    Arguments.OBJECT: "`datasets` reads it from version 4.7 on (`Json` features). "
     "`format.arguments: string` is for older ones.",
-    Arguments.STRING: "Arguments of tool calls are JSON texts, and `tools` is one: decode them for "
-    "TRL.",
+    Arguments.STRING: "Arguments of tool calls are JSON texts, `tools` is one, and what a message "
+    "lacks is null: decode them, and drop the nulls, for TRL.",
 }
 """What is said of the rows' form, by the config's `arguments`."""
 VOCABULARY = {

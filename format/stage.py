@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
-from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.quantities import first_of
 from collect.store.files import LOCK, locked, refuse_links, replacing_folder
@@ -31,17 +30,14 @@ from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, Messag
 from collect.store.run_store import RunStore
 from format.candidates import (
     FILTERS,
-    Candidate,
     Candidates,
     Outcome,
-    characters,
     read_outcomes,
     role,
     rule_of,
 )
 from format.config import FormatConfig, PushConfig
 from format.dataset import (
-    COLUMNS,
     TEST,
     TRAIN,
     Splits,
@@ -50,46 +46,21 @@ from format.dataset import (
     encode,
     read_rows,
     split_file,
-    tool_texts,
 )
 from format.duplicates import RULES, Duplicates
+from format.judging import Row, judge_all, process_count
+from format.llama_factory import FOLDER as LLAMA_FACTORY
+from format.llama_factory import write_llama_factory
 from format.mixture import RULE as MIXED
 from format.mixture import Facets, drawn, effort, mixed
-from format.preferences import PREFERENCES, Attempts, attempt_of, write_preferences
+from format.preferences import PREFERENCES, Attempts, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
-from format.turn_quality import Turn, takeover, trained_turns, turns
+from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
     import atif
 
-Row = dict[str, Any]
 logger = logging.getLogger(__name__)
-
-
-def row_columns(candidate: Candidate) -> dict[str, Any]:
-    outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
-    rows, quality = candidate.conversation.messages, candidate.turn_quality
-    # Of a relay's two models the one that the row trains.
-    served = (row.served_model for row in rows[takeover(candidate.conversation) :])
-    facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
-    facts |= {name: getattr(outcome, name) for name in COLUMNS if hasattr(outcome, name)}
-    return facts | {
-        "messages": candidate.texts,
-        "tools": tool_texts(said.tools),
-        "role": str(said.role),
-        "served_model": next(filter(None, served), None),
-        "prompt_tokens": sum(row.prompt_tokens for row in rows),
-        "completion_tokens": sum(row.completion_tokens for row in rows),
-        "grounding": grounding.score,
-        "claims": grounding.counts,
-        "turn_quality": [label.value for label in quality],
-        "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
-        "leaks": [leak.value for leak in candidate.leaks],
-        "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
-        "read_arguments": candidate.read_arguments,
-        "fix_touched_location": candidate.fix_touched_location,
-        "replay_verified": candidate.replay_verified,
-    }
 
 
 def check_runs(config: FormatConfig, run: Path) -> None:
@@ -138,7 +109,8 @@ def run_format(
     run.mkdir(parents=True, exist_ok=True)
     with closing(locked(run / f".format{LOCK}")), replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
-        funnel = _select(config, source, kept, attempts)
+        processes = process_count(config.processes, sum(len(each) for _, each in runs))
+        funnel = _select(config, source, kept, attempts, processes)
         if not kept.facets:
             told = [
                 f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
@@ -167,6 +139,8 @@ def run_format(
         kept.remove()
         if config.atif:
             write_trajectories(source, written, folder)
+        if config.llama_factory:
+            written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
             written.outputs[PREFERENCES] = pairs
@@ -193,22 +167,21 @@ def _remedy(source: Candidates, funnel: Funnel) -> str:
 
 
 def _select(
-    config: FormatConfig, source: Candidates, kept: StagedRows, attempts: Attempts
+    config: FormatConfig, source: Candidates, kept: StagedRows, attempts: Attempts, processes: int
 ) -> Funnel:
     """Run the funnel; adds the rows that pass to `kept`, and possible sides of pairs to
     `attempts`."""
     duplicates = Duplicates(config)
     dropped: Counter[str | None] = Counter()
-    for candidate in chain.from_iterable(source.rollouts()):
-        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
-        if config.preferences is not None:
-            attempt = attempt_of(candidate, dropped_by)
-            if attempt is not None:
-                attempts.setdefault((attempt.question, attempt.said), attempt)
-        dropped_by = dropped_by or duplicates.dropped_by(candidate.said)
+    for judged in judge_all(source.chunks(), processes):
+        attempt, dropped_by = judged.attempt, judged.dropped_by
+        if attempt is not None:
+            attempts.setdefault((attempt.question, attempt.said), attempt)
+        if judged.row is not None:
+            dropped_by = duplicates.dropped_by(judged.key, judged.signature)
+            if dropped_by is None:
+                kept.add(judged.row, judged.characters)
         dropped[dropped_by] += 1
-        if dropped_by is None:
-            kept.add(row_columns(candidate), characters(candidate.said))
     return Funnel.of({keep.__name__: rule_of(keep) for keep in FILTERS} | RULES, dropped)
 
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
 from collect.errors import ConfigError
@@ -207,7 +208,28 @@ class RunStore:
         """
         if finished is None:
             finished = set(self.rollouts.ids())
-        for row in self.conversations.rows(self._finished_parts(), only=only):
+        for batch in self.conversations.batches(self._finished_parts(), only=only):
+            yield from self.conversations_in(batch, finished)
+
+    def conversation_tables(self) -> Iterator[pa.Table]:
+        """All stored conversations, some whole rollouts at a time, for `conversations_in`."""
+        held = CONVERSATIONS.empty_table()
+        for batch in self.conversations.batches(self._finished_parts()):
+            held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+            ids = held["rollout_id"]
+            # The next batch may have more of the last rollout.
+            begin = pc.index(ids, ids[-1]).as_py()
+            if begin:
+                yield held.slice(0, begin)
+            held = held.slice(begin)
+        if held.num_rows:
+            yield held
+
+    def conversations_in(
+        self, stored: pa.RecordBatch | pa.Table, finished: Container[str]
+    ) -> Iterator[Conversation]:
+        """The conversations of finished rollouts among stored ones."""
+        for row in stored.to_pylist():
             if row["rollout_id"] in finished:
                 with self._readable(row):
                     conversation = conversation_from_plain(row)

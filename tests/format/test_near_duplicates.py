@@ -12,6 +12,7 @@ from format.duplicates import (
     Duplicates,
     NearDuplicates,
     Signature,
+    session_key,
     session_text,
     shingles,
     signature_of,
@@ -76,5 +77,5 @@ def test_sessions_that_called_nothing_are_like_none() -> None:
     empty = Session("A question").answer("x"), Session("Another").answer("y")
     assert [signature_of(each) for each in empty] == [None, None]
     duplicates = Duplicates(FormatConfig())
-    assert [duplicates.dropped_by(each) for each in empty] == [None, None]
-    assert duplicates.dropped_by(empty[0]) == UNIQUE
+    assert [duplicates.dropped_by(session_key(each), None) for each in empty] == [None, None]
+    assert duplicates.dropped_by(session_key(empty[0]), None) == UNIQUE
