@@ -20,6 +20,7 @@ from collect.errors import ContextTooLong, ModelFailure, RequestRefused
 from collect.models.base import Completion, Model, Sampling, Usage
 from collect.models.finish_reasons import LENGTH, MALFORMED_CALL
 from collect.models.received import received
+from collect.models.tool_parsing import parse_calls
 from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
 from collect.store.records import (
     SCHEMA_VERSION,
@@ -50,6 +51,15 @@ MALFORMED = (
 CUT = (
     "Your last reply reached the limit of its length before it had text or a tool call. Think "
     "less, then call a tool or answer."
+)
+CUT_TEXT = (
+    "Your last reply was cut at the limit of its length. Be brief: call a tool, or give the whole "
+    "answer."
+)
+EMPTY = "Your last reply has no text and no tool call. Call a tool, or answer."
+WRITTEN = (
+    "Your last reply has a tool call in its text, where it is not carried out. Make the call "
+    "itself, or answer."
 )
 MAX_NAME_CHARS = 80
 """Maximum length of a tool name sent by the model."""
@@ -333,9 +343,12 @@ class AgentRun:
                     break
                 continue
             said = self.spec.follow_up(reply.said) if follow_ups else None
+            if said is not None:
+                follow_ups -= 1
+            elif steps_left:
+                said = self._request_to_go_on(reply)
             if said is None:
                 return self.log.finish(StopReason.FINISHED)
-            follow_ups -= 1
             self.log.add(Message("user", said))
         if self.spec.forced_answer is not None:
             self.log.add(Message("user", self.spec.forced_answer))
@@ -343,6 +356,20 @@ class AgentRun:
                 if call.name == self.spec.concluding:
                     self._carry_out(call, len(self.log.rows) - 1)
         return self.log.finish(StopReason.STEP_LIMIT)
+
+    def _request_to_go_on(self, reply: Message) -> str | None:
+        """What to say after a reply without calls that is no answer; None if it is one, or if the
+        same was said before it.
+        """
+        if self.log.rows[-1].finish_reason == LENGTH:
+            request = CUT_TEXT
+        elif not reply.said.strip():
+            request = EMPTY
+        elif self.spec.form.by_tools and parse_calls(reply.said, self.log.tools, "")[1]:
+            request = WRITTEN
+        else:
+            return None
+        return None if self.log.rows[-2].message.content == request else request
 
     def _repeats(self, count: int) -> bool:
         """Whether the last so many replies made the same calls and got the same results, or made

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from collect.errors import ConfigError, first_wrong_field
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import RemoteConfig
-from collect.models.event_streams import is_stream, joined
+from collect.models.event_streams import LAST_EVENT, is_stream, joined
 from collect.models.finish_reasons import MALFORMED_CALL, finish_reason
 from collect.store.messages import BROKEN, Message, ReplyTokens, ToolSchema
 
@@ -184,7 +184,10 @@ class Api(ABC, Generic[Config]):
 def decoded(body: str) -> Any:
     """A body's JSON; of a stream, what it adds up to. Raises ValueError if it has none."""
     try:
-        return joined(body) if is_stream(body) else json.loads(body)
+        if is_stream(body):
+            return joined(body)
+        # Some gateways end the whole object of a server as they would end a stream.
+        return json.loads(body.rstrip().removesuffix(LAST_EVENT))
     except BROKEN as error:
         raise ValueError(f"not JSON ({error})") from error
 

@@ -16,6 +16,7 @@ from collect.store.messages import arguments_object
 STARTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of a stream begins with."""
 DONE = "[DONE]"
+LAST_EVENT = f"data: {DONE}"
 TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "arguments"})
 """Fields of chat completions that come in pieces; any other comes whole."""
 ENDS = ("response.completed", "response.incomplete", "response.failed")

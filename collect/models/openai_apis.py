@@ -56,6 +56,8 @@ class _Usage(Part):
     completion_tokens: Count | None = None
     total_tokens: Count | None = None
     prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: Count | None = None
+    """DeepSeek's name for the cached tokens."""
 
 
 class _Choice(Part):
@@ -79,6 +81,8 @@ class _Completion(Reply):
         if usage is None or usage.prompt_tokens is None:
             return None
         details = usage.prompt_tokens_details or _Details()
+        if details.cached_tokens is None:
+            details = _Details(cached_tokens=usage.prompt_cache_hit_tokens)
         written = usage.completion_tokens or 0
         return details.usage(usage.prompt_tokens, written, usage.total_tokens)
 
@@ -95,7 +99,10 @@ class _Completion(Reply):
 
     def message(self, sampling: Sampling, id_prefix: str) -> Message:
         plain = self.choices[0].message
-        content, calls = plain.get("content"), plain.get("tool_calls")
+        content = plain.get("content")
+        # Copilot gives the text and the calls of one reply as two choices.
+        given = (choice.message.get("tool_calls") for choice in self.choices)
+        calls = next(filter(None, given), None)
         if not isinstance(content, str | list | None):
             raise ValueError(f"the content is no text: {type(content).__name__}")
         if not isinstance(calls, list | None):

@@ -1,5 +1,5 @@
-"""An agent goes on after a full context, a call that its server can't read, and a reply that is cut
-before it says anything.
+"""An agent goes on after a full context, a call that its server can't read, and a reply that is no
+answer: cut, empty, or with its call in the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from collect.agents.conversation import CUT, MALFORMED, AgentRun, AgentSpec, ConversationLog
+from collect.agents.conversation import (
+    CUT,
+    CUT_TEXT,
+    EMPTY,
+    MALFORMED,
+    WRITTEN,
+    AgentRun,
+    AgentSpec,
+    ConversationLog,
+)
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.errors import ContextTooLong, RequestRefused
 from collect.models.base import Sampling
@@ -132,9 +141,9 @@ def test_a_long_conversation_that_is_refused_without_a_reason_may_be_too_long() 
 @pytest.mark.parametrize(
     ("chars", "counts", "requests"),
     [
-        pytest.param(2_000, (1_500, 1_500), 3, id="a short one can't be"),
+        pytest.param(2_000, (1_500, 1_500), 4, id="a short one can't be"),
         pytest.param(5, (), 1, id="nothing can be left out"),
-        pytest.param(15_000, (11_000, 19_000, 11_000), 5, id="it does not help"),
+        pytest.param(15_000, (11_000, 19_000, 11_000), 8, id="it does not help"),
     ],
 )
 def test_one_that_can_not_be_is_the_infrastructures(
@@ -180,8 +189,33 @@ def test_a_reply_that_is_cut_before_it_says_anything_is_none(server: ChatServer)
     assert (reason, log.final_answer, log.steps) == (StopReason.STEP_LIMIT, "", 3)
 
 
-def test_a_reply_that_is_cut_in_its_text_is_an_answer(server: ChatServer) -> None:
-    server.will_answer(reply("It is the", finish_reason="length"))
+THOUGHT = reply(None, reasoning_content="I print three.")
+WRITTEN_CALL = reply('<tool_call>{"name": "print", "arguments": {"count": 3}}</tool_call>')
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "request_text"),
+    [
+        pytest.param(reply("It is the", finish_reason="length"), CUT_TEXT, id="it is cut"),
+        pytest.param(THOUGHT, EMPTY, id="it is only thought"),
+        pytest.param(WRITTEN_CALL, WRITTEN, id="its call is in the text"),
+    ],
+)
+def test_a_reply_that_is_no_answer_is_asked_for_again(
+    server: ChatServer, unfinished: Answer, request_text: str
+) -> None:
+    server.will_answer(prints(3), unfinished, reply("Done."))
     reason, log = run(server)
-    assert (reason, log.final_answer) == (StopReason.FINISHED, "It is the")
+    assert (reason, log.final_answer, log.steps) == (StopReason.FINISHED, "Done.", 3)
+    assert log.rows[-2].message.content == request_text
+
+
+def test_it_is_asked_for_once_in_a_row_and_not_in_the_last_step(server: ChatServer) -> None:
+    cut = reply("It is the", finish_reason="length")
+    server.will_answer(cut, prints(3), cut, cut)
+    reason, log = run(server)
+    assert (reason, log.final_answer, log.steps) == (StopReason.FINISHED, "It is the", 4)
     assert log.rows[-1].finish_reason == "length"
+    server.will_answer(cut)
+    reason, log = run(server, max_steps=1)
+    assert (reason, log.final_answer, log.steps) == (StopReason.FINISHED, "It is the", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,3 +207,25 @@ def test_a_server_that_answered_and_is_gone_is_tried_on() -> None:
         ask(endpoint)
     with pytest.raises(EndpointDown, match="after 3 requests"):
         ask(endpoint)
+
+
+def test_the_calls_may_be_in_another_choice_than_the_text(server: ChatServer) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    text = {"index": 0, "message": {"role": "assistant", "content": "I read."}}
+    calls = {"index": 1, "message": {"role": "assistant", "tool_calls": [call]}}
+    choices = [each | {"finish_reason": "tool_calls"} for each in (text, calls)]
+    server.will_answer(Answer(200, json.dumps({"choices": choices})))
+    message = ask(backend(server.url)).message
+    assert (message.content, [call.name for call in message.tool_calls]) == ("I read.", ["read"])
+
+
+def test_cached_tokens_have_another_name_at_deepseek(server: ChatServer) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_cache_hit_tokens": 80}
+    server.will_answer(reply("Yes.", usage=usage))
+    assert ask(backend(server.url)).usage == Usage(100, 10, 80)
+
+
+def test_a_whole_object_may_end_as_a_stream_does(server: ChatServer) -> None:
+    whole = reply("Yes.")
+    server.will_answer(replace(whole, body=f"{whole.body}\n\ndata: [DONE]\n\n"))
+    assert ask(backend(server.url)).message.content == "Yes."
