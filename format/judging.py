@@ -1,24 +1,16 @@
-"""Which conversations become rows, and these rows: judged in processes of their own, in order.
-
-Each process runs `main`. It gets the stored conversations of some rollouts at a time, pickled, and
-answers with what it found.
-"""
+"""Which conversations become rows, and these rows: judged in processes of their own, in order."""
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import subprocess
-import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, Any
+from multiprocessing import get_context
+from typing import Any
 
 from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
@@ -31,8 +23,6 @@ from format.turn_quality import takeover
 Row = dict[str, Any]
 ROLLOUTS_PER_PROCESS = 250
 """Fewer are judged sooner than another process starts."""
-LENGTH = 8
-"""Bytes that say how long a pickle is."""
 AHEAD = 2
 """Chunks per process that are read before their answers are taken."""
 
@@ -107,17 +97,27 @@ def judge_all(chunks: Iterable[Chunk], processes: int) -> Iterator[Judged]:
         for chunk in chunks:
             yield from judge_chunk(chunk)
         return
-    with judges(processes) as idle, ThreadPoolExecutor(processes) as threads:
-        asked = deque[Future[list[Judged]]]()
-        try:
-            for chunk in chunks:
-                asked.append(threads.submit(_ask, idle, chunk))
-                if len(asked) > AHEAD * processes:
-                    yield from asked.popleft().result()
-            while asked:
+    # Arrow's threads would be lost in a fork.
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_interrupts_to_the_caller)
+    asked = deque[Future[list[Judged]]]()
+    try:
+        for chunk in chunks:
+            asked.append(pool.submit(judge_chunk, chunk))
+            if len(asked) > AHEAD * processes:
                 yield from asked.popleft().result()
-        finally:
-            threads.shutdown(cancel_futures=True)
+        while asked:
+            yield from asked.popleft().result()
+    except BrokenProcessPool as error:
+        raise ConfigError(
+            f"a process of format ended: {error} If the machine's memory is short, or this runs "
+            'in a script without `if __name__ == "__main__":`, set format.processes=1'
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts_to_the_caller() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def process_count(wanted: int | None, rollouts: int) -> int:
@@ -126,80 +126,3 @@ def process_count(wanted: int | None, rollouts: int) -> int:
         return wanted
     cores = len(os.sched_getaffinity(0))
     return max(1, min(cores, rollouts // ROLLOUTS_PER_PROCESS))
-
-
-Judges = SimpleQueue[subprocess.Popen[bytes]]
-
-
-@contextmanager
-def judges(count: int) -> Iterator[Judges]:
-    """Processes that judge, ended with the block."""
-    idle, started = Judges(), []
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    # As a program's own module, its classes would have other names in the pickles.
-    command = [sys.executable, "-P", "-c", "from format.judging import main; main()"]
-    pipe = subprocess.PIPE
-    try:
-        for _ in range(count):
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
-            started.append(process)
-            idle.put(process)
-        yield idle
-    finally:
-        for process in started:
-            process.communicate()
-
-
-def _ask(idle: Judges, chunk: Chunk) -> list[Judged]:
-    process = idle.get()
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        _send(process.stdin, chunk)
-        answer: list[Judged] | ConfigError = _received(process.stdout)
-    except (EOFError, BrokenPipeError) as error:
-        raise ConfigError(
-            f"a process of format ended with status {process.wait()}; if the machine's memory is "
-            "short, set format.processes=1"
-        ) from error
-    finally:
-        idle.put(process)
-    if isinstance(answer, ConfigError):
-        raise answer
-    return answer
-
-
-def _send(file: IO[bytes], value: object) -> None:
-    data = pickle.dumps(value)
-    file.write(len(data).to_bytes(LENGTH))
-    file.write(data)
-    file.flush()
-
-
-def _received(file: IO[bytes]) -> Any:
-    """What was sent. Raises EOFError at the end."""
-    # `pickle.load` would wait for what comes after it.
-    length = file.read(LENGTH)
-    data = file.read(int.from_bytes(length))
-    if len(length) < LENGTH or not data:
-        raise EOFError
-    return pickle.loads(data)
-
-
-def main() -> None:
-    """Judge the chunks that come in, until there are no more."""
-    # The process that asks is interrupted, and then ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    chunks, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # What a library prints is no answer.
-    os.dup2(2, 1)
-    while True:
-        try:
-            chunk = _received(chunks)
-        except EOFError:
-            return
-        try:
-            answer: Sequence[Judged] | ConfigError = judge_chunk(chunk)
-        except ConfigError as error:
-            answer = error
-        _send(answers, answer)
