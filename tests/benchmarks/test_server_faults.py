@@ -24,6 +24,7 @@ def test_no_fault_loses_a_conversation() -> None:
     assert not lost(FAULTS)
 
 
+@pytest.mark.slow
 def test_a_full_context_loses_none() -> None:
     assert not lost([each for each in FAULTS if "full context, by its words" in each.name])
 
