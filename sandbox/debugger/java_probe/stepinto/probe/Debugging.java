@@ -27,6 +27,7 @@ final class Debugging {
     final BreakpointTable table;
     final TestRun test;
     final Verdict verdict;
+    final KeptExceptions kept;
     final TimeLimits timeLimits;
     final Escape.Handlers handlers;
     final Stepper stepper;
@@ -56,6 +57,7 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         test = new TestRun(machine, requests, target, stopAtEntry);
         verdict = new Verdict(machine, requests, program);
+        kept = new KeptExceptions(program, test);
         timeLimits = new TimeLimits(machine, requests);
         handlers = new Escape.Handlers(classFiles, table);
         stepper = new Stepper(program, requests);

@@ -200,6 +200,12 @@ public final class Escape {
         return false;
     }
 
+    /** The class outside the program whose method catches it; empty if none does. */
+    String foreignCatcher() {
+        boolean none = catcher() == places().size() || program.owns(places().get(catcher()));
+        return none ? "" : places().get(catcher()).declaringType().name();
+    }
+
     /** Where one goes that ends neither the test nor the program, and that no frame handles. */
     public String fate() {
         if (catcher() == places().size()) {
