@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.debugger import Action, BreakpointRequest, DebugEvent, State, StopReason
+from sandbox.debugger import Action, DebugEvent, State, StopReason
 from tests.sandbox.debugger.java_bench import JavaBench, java_benches
 
 THREADS = 6

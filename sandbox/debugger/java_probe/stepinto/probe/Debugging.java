@@ -30,6 +30,7 @@ final class Debugging {
     final KeptExceptions kept;
     final TimeLimits timeLimits;
     final Escape.Handlers handlers;
+    final Aftermath aftermath;
     final Stepper stepper;
     final Invoker invoker;
     final ValueText values;
@@ -60,6 +61,7 @@ final class Debugging {
         kept = new KeptExceptions(program, test);
         timeLimits = new TimeLimits(machine, requests);
         handlers = new Escape.Handlers(classFiles, table);
+        aftermath = new Aftermath(program, classFiles, table, handlers);
         stepper = new Stepper(program, requests);
         invoker = new Invoker(machine, requests);
         values = new ValueText(limits, invoker, new FieldWrites(classFiles));

@@ -8,7 +8,9 @@ import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Collectors;
 import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.Stack;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.stops.*;
 import stepinto.probe.stops.BreakpointTable.Breakpoint;
@@ -24,6 +26,8 @@ final class Runner {
     /** The events that the program is stopped at; resumed, they let it go on. */
     EventSet held;
     private boolean suspended;
+    /** The exception that ends the test, once it was passed since breakpoints may follow. */
+    private ObjectReference goingOn;
     /** Whether code ran for the debugger since the stop before. */
     private boolean ranCode;
     private boolean ended;
@@ -164,6 +168,8 @@ final class Runner {
         private boolean entered;
         private boolean stepped;
         private ThreadReference thread;
+        /** Breakpoints that may be reached after an exception that ends the test. */
+        private final List<Breakpoint> after = new ArrayList<>();
 
         Events(EventSet set) {
             this.set = set;
@@ -314,7 +320,19 @@ final class Runner {
                 }
             }
             boolean step = debugging.stepper.interestedIn(escape);
-            if (!ending && hit.isEmpty() && !step) {
+            if (ending && runsOn(escape)) {
+                ending = false;
+                boolean again = event.exception().equals(goingOn);
+                goingOn = event.exception();
+                if (again && hit.isEmpty() && !step) {
+                    return null;
+                }
+                boolean collects = tellRunsOn(event);
+                if (collects && hit.isEmpty()) {
+                    return null;
+                }
+                noteEnd(escape);
+            } else if (!ending && hit.isEmpty() && !step) {
                 debugging.test.onCaught(escape, debugging.notes);
                 return null;
             }
@@ -331,6 +349,31 @@ final class Runner {
             stop.landing = escape.passedOn;
             stop.hit.addAll(hit);
             return stop;
+        }
+
+        /** Whether it ends the test only after more breakpoints may have been reached. */
+        private boolean runsOn(Escape escape) {
+            after.clear();
+            after.addAll(debugging.aftermath.reachable(escape));
+            return !after.isEmpty();
+        }
+
+        /** Says so; whether their hits are collected. */
+        private boolean tellRunsOn(ExceptionEvent event) {
+            boolean collects = after.stream().anyMatch(point -> point.collects);
+            Location place = new Stack(thread, debugging.program).places.get(0);
+            String where = debugging.program.sources.relative(debugging.program.path(place))
+                    + ":" + place.lineNumber();
+            String numbers = after.stream()
+                    .map(point -> Integer.toString(point.number))
+                    .collect(Collectors.joining(", "));
+            debugging.notes.add(collects
+                    ? event.exception().referenceType().name() + ", raised at " + where
+                            + ", ends the test; what runs after it was counted too"
+                    : "this exception ends the test; what runs before its end, such as finally"
+                            + " blocks, close() and methods after the test, may still reach"
+                            + (after.size() > 1 ? " breakpoints " : " breakpoint ") + numbers);
+            return collects;
         }
 
         private boolean escapes(Escape escape) {

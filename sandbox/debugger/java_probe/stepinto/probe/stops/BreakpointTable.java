@@ -44,6 +44,7 @@ public final class BreakpointTable {
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
                 other.temporary = point.temporary;
+                other.collects = point.collects;
                 String own = "breakpoint " + point.number + " ";
                 String its = "breakpoint " + other.number;
                 notes.replaceAll(note -> note.replace(own, its + " "));
@@ -282,6 +283,14 @@ public final class BreakpointTable {
         point.removed = true;
     }
 
+    boolean isEmpty() {
+        return breakpoints.isEmpty();
+    }
+
+    Collection<Breakpoint> all() {
+        return breakpoints.values();
+    }
+
     /** The exception breakpoints on an exception's class, or on one above it. */
     public List<Breakpoint> forException(ObjectReference exception) {
         List<Breakpoint> found = new ArrayList<>();
@@ -365,6 +374,8 @@ public final class BreakpointTable {
         final List<EventRequest> requests = new ArrayList<>();
         /** Of an exception breakpoint, the exceptions it was due at and where each was raised. */
         private final Map<Long, Location> due = new LinkedHashMap<>();
+        /** Whether its hits are collected, without a stop at each. */
+        public boolean collects;
         /** Whether an answer has called it pending. */
         boolean calledPending;
         /** Whether a note has said that its class was never loaded. */
@@ -381,10 +392,26 @@ public final class BreakpointTable {
             }
             exception = given(arguments.text("exception"));
             uncaught = arguments.flag("uncaught");
+            collects = arguments.get("collect") != null;
         }
 
         private static String given(String text) {
             return text.isEmpty() ? null : text;
+        }
+
+        /** Whether it stops in a method of a class, by their names. */
+        boolean isIn(String type, String method, String descriptor) {
+            if (exception != null || !classes.contains(type)) {
+                return false;
+            }
+            return function == null
+                    ? starts.of(type, method, descriptor) != null
+                    : methods.contains(method + descriptor);
+        }
+
+        /** Whether it stops for exceptions of one of the classes. */
+        boolean stopsForOneOf(Set<String> made) {
+            return exception != null && !uncaught && !Collections.disjoint(classes, made);
         }
 
         boolean pending() {
