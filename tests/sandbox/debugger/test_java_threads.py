@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.debugger import Action, DebugEvent, State, StopReason
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent, State, StopReason
 from tests.sandbox.debugger.java_bench import JavaBench, java_benches
 
 THREADS = 6
@@ -148,3 +148,30 @@ def test_code_that_runs_for_the_debugger_hits_nothing(crowd: JavaBench) -> None:
     assert [point.hits for point in listed.breakpoints] == [1, 0]
     event = crowd.debugger.control(Action.CONTINUE)
     assert event.state is State.DONE
+
+
+def test_exceptions_of_many_threads_at_once_are_all_hits(crowd: JavaBench) -> None:
+    raising = CROWD.replace(
+        "seen.add(square); // @seen",
+        """try {
+                throw new UnsupportedOperationException("number " + number);
+            } catch (UnsupportedOperationException error) {
+                seen.add(square);
+            }""",
+    )
+    crowd.write({"Program.java": raising})
+    point = BreakpointRequest(exception="UnsupportedOperationException", watch=(NAME,))
+    event = crowd.start(point)
+    numbers, messages = [], set()
+    while event.state is State.RUNTIME_ERROR:
+        assert event.exception is not None
+        told = hit_of(event)
+        if told is not None:
+            numbers.append(told[0])
+            messages.add(event.exception.message)
+        action = Action.STEP_OUT if len(numbers) % 2 else Action.CONTINUE
+        event = crowd.debugger.control(action)
+        while event.state is State.RUNTIME:  # where a step ended
+            event = crowd.debugger.control(Action.CONTINUE)
+    assert event.stop_reason is StopReason.EXITED
+    assert (numbers, len(messages)) == (list(range(1, ALL + 1)), ALL)

@@ -21,6 +21,8 @@ import stepinto.probe.wire.Request;
 final class Runner {
     private static final int NUDGE_MILLIS = 100;
     private static final int TICK_MILLIS = 50;
+    /** More events than can be on their way for a breakpoint that was removed. */
+    private static final int MANY_EVENTS = 100;
     private final VirtualMachine machine;
     private final Debugging debugging;
     /** The events that the program is stopped at; resumed, they let it go on. */
@@ -40,14 +42,16 @@ final class Runner {
     /** The next stop; null if the program ended. */
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
-        while (true) {
+        for (int events = 0; true; events++) {
             EventSet set = debugging.requests.late();
             boolean late = set != null;
             if (!late) {
                 set = debugging.requests.next(Math.min(request.millisLeft(), TICK_MILLIS));
             }
-            if (set == null && !request.isLate()) {
+            if (set == null || events == MANY_EVENTS) {
                 debugging.requests.deleteRetired();
+            }
+            if (set == null && !request.isLate()) {
                 continue;
             }
             if (set == null) {
