@@ -186,3 +186,43 @@ def test_what_cannot_be_reached_any_more_does_not_delay_the_post_mortem(
     events = run(tests, "EndTest#unrelated", point)
     assert [event.state for event in events] == [State.RUNTIME, State.POST_MORTEM]
     assert (events[-1].line, tests.text_of("size")) == (tests.line("fail", FILE), "9")
+
+
+OLD_TESTS = """
+    import static org.junit.Assert.*;
+
+    import org.junit.*;
+    import org.junit.rules.ExternalResource;
+
+    public class OldTest {
+        @Rule public final ExternalResource resource = new ExternalResource() {
+            @Override protected void after() {
+                note("rule");
+            }
+        };
+
+        static void note(String name) {
+            System.out.println(name); // @note
+        }
+
+        @After public void clean() {
+            note("after");
+        }
+
+        @Test public void fails() {
+            int size = 3;
+            assertEquals(4, size); // @fail
+        }
+    }
+"""
+
+
+@pytest.mark.slow
+def test_methods_and_rules_of_junit_4_count_too(tests: JavaBench) -> None:
+    tests.write({"OldTest.java": OLD_TESTS})
+    point = BreakpointRequest(function="OldTest.note", watch=("name",))
+    events = run(tests, "OldTest#fails", point)
+    assert events[0].state is State.RUNTIME_ERROR
+    names = [event.values[0].text for event in events if event.hit]
+    assert names == ['"after"', '"rule"']
+    assert (events[-1].state, events[-1].exit_code) == (State.DONE, 1)

@@ -139,7 +139,7 @@ def test_a_thread_that_runs_already_stops_at_a_new_breakpoint(java_bench: JavaBe
     java_bench.program(SPINNING, "started")
     java_bench.debugger.remove_breakpoint(1)
     java_bench.debugger.set_breakpoint(java_bench.at("turn", watch=("turns",)))
-    seen = []
+    seen = list[int]()
     for number in range(1, 6):
         event = java_bench.debugger.control(Action.STEP_OVER if number % 2 else Action.CONTINUE)
         if event.hit:
