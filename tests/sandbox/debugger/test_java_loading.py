@@ -128,6 +128,10 @@ SPINNING = """
                 Thread.yield();
             }
             int depth = down(3); // @started
+            int goal = turns + 20;
+            while (turns < goal) {
+                Thread.yield();
+            }
             over = true; // @over
             early.join();
         }
