@@ -79,6 +79,54 @@ TESTS = """
             assertThrows(ExecutionException.class, () -> future.get());
             pool.shutdown();
         }
+        @Test void forgotten() throws Exception {
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            pool.submit(() -> parse("forgotten"));
+            pool.shutdown();
+            assertTrue(pool.awaitTermination(9, TimeUnit.SECONDS));
+        }
+        @Test void executed() throws Exception {
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            pool.execute(() -> parse("executed"));
+            pool.shutdown();
+            assertTrue(pool.awaitTermination(9, TimeUnit.SECONDS));
+        }
+        @Test void asked() throws Exception {
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            Future<?> future = pool.submit(() -> parse("asked"));
+            pool.shutdown();
+            try {
+                future.get(); // @asked
+            } catch (ExecutionException error) {
+                assertNotNull(error.getCause());
+            }
+        }
+        @Test void severalTimes() {
+            IOException shared = new IOException("shared");
+            List<IOException> kept = new ArrayList<>();
+            for (String text : Arrays.asList("first", "second")) {
+                try {
+                    throw new IOException(text);
+                } catch (IOException error) {
+                    kept.add(error);
+                }
+            }
+            kept.forEach(error -> again(error));
+            for (int turn = 0; turn < 2; turn++) {
+                try {
+                    throw shared;
+                } catch (IOException error) {
+                    again(error);
+                }
+            }
+        }
+        static void again(IOException error) {
+            try {
+                throw error;
+            } catch (IOException same) {
+                assertSame(error, same);
+            }
+        }
         @Test @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
         void elsewhere() {
             parse("in a thread of the runner's"); // @elsewhere
@@ -210,17 +258,50 @@ def test_uncaught_is_a_stop_in_each_thread_and_not_the_end(tests: JavaBench) -> 
         )
         seen.append(event.exception.message.split('"')[1])
         event = tests.debugger.control(Action.CONTINUE)
-    assert seen == ["in a thread", "handled", "executed", "submitted", "forked", "completed"]
+    assert seen == ["in a thread", "handled", "executed"]
     assert (event.state, event.exit_code) == (State.DONE, 0)
+    (kept,) = [note for note in event.notes if note.startswith("breakpoint 1 ")]
+    place = f"raised at {FILE}:{tests.line('parse', FILE)} in thread "
+    assert kept.startswith(f"breakpoint 1 does not count java.lang.NumberFormatException, {place}")
+    assert kept.endswith(
+        "CompletableFuture kept it, and it is not known whether the program handled it"
+    )
+
+
+def test_an_exception_that_a_future_keeps_is_uncaught_if_nothing_asks(tests: JavaBench) -> None:
+    event = run(tests, "submitted", ANY)
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+    assert [point.hits for point in tests.debugger.list_breakpoints().breakpoints] == [0]
+    event = run(tests, "forgotten", ANY)
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+    place = f"{FILE}:{tests.line('parse', FILE)} in thread pool-1-thread-1"
+    assert (
+        f"breakpoint 1 counts java.lang.NumberFormatException, raised at {place}:"
+        " java.util.concurrent.FutureTask kept it, and nothing asked for the task's result"
+    ) in event.notes
+    assert [point.hits for point in tests.debugger.list_breakpoints().breakpoints] == [1]
+    event = run(tests, "asked", ANY, BreakpointRequest(exception="ExecutionException"))
+    assert (event.state, event.line) == (State.RUNTIME_ERROR, tests.line("asked", FILE))
+    assert [point.number for point in event.hit] == [2]
+
+
+def test_an_exception_is_counted_once_however_often_it_is_raised_again(tests: JavaBench) -> None:
+    event = run(tests, "severalTimes", BreakpointRequest(exception="IOException"))
+    raised = []
+    while event.state is State.RUNTIME_ERROR:
+        assert event.exception is not None
+        raised.append(event.exception.message)
+        event = tests.debugger.control(Action.CONTINUE)
+    assert raised == ["first", "second", "shared", "shared"]
 
 
 def test_a_stop_says_what_becomes_of_an_exception_that_no_frame_handles(tests: JavaBench) -> None:
     event = run(tests, "one", ANY)
     assert (event.state, event.thread) == (State.RUNTIME_ERROR, "worker")
     assert "no frame catches it: it ends this thread, and the run goes on" in event.notes
-    event = run(tests, "submitted", ANY)
-    fate = "java.util.concurrent.FutureTask.run, outside the program, catches it and may hand it on"
-    assert f"{fate} to the program" in event.notes
+    event = run(tests, "executed", ANY)
+    fate = "java.util.concurrent.ThreadPoolExecutor.runWorker, outside the program, catches it"
+    assert f"{fate} and may hand it on to the program" in event.notes
 
 
 def test_a_test_may_run_in_a_thread_of_its_runner(tests: JavaBench) -> None:

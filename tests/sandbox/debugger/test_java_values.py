@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.debugger import Value
+from sandbox.debugger import Action, Value
 from tests.sandbox.debugger.java_bench import JavaBench
 from tests.sandbox.debugger.java_shared import paused_at_here
 
@@ -284,6 +284,70 @@ def test_fields_show_what_a_value_is_made_of(
     event = bench.debugger.fields(expression, 0)
     assert event.error_kind is None
     assert [value.name for value in event.values] == names
+
+
+SHADOWED = """
+    public class Program {
+        static class Base {
+            private boolean ready = true;
+            protected String name = "base";
+            int size = 1;
+        }
+
+        static class Middle extends Base {
+            int depth = 2;
+        }
+
+        static class Derived extends Middle {
+            private boolean ready = false;
+            String name = "derived";
+
+            void look() {
+                int shown = 1; // @here
+            }
+        }
+
+        static class Program2 {
+            static class Base extends Derived {
+                String name = "other base";
+            }
+        }
+
+        public static void main(String[] args) {
+            new Derived().look();
+            new Program2.Base().look();
+        }
+    }
+"""
+
+
+def test_fields_of_one_name_are_told_with_their_classes(java_bench: JavaBench) -> None:
+    java_bench.program(SHADOWED, "here")
+    base = 'Program.Base.ready=true, Program.Base.name="base", size=1, depth=2'
+    derived = 'Program.Derived.ready=false, Program.Derived.name="derived"'
+    assert java_bench.text_of("this") == f"Program.Derived{{{base}, {derived}}}"
+    fields = [value.name for value in java_bench.debugger.fields("this", 0).values]
+    assert fields == [
+        "Program.Base.ready",
+        "Program.Base.name",
+        "size",
+        "depth",
+        "Program.Derived.ready",
+        "Program.Derived.name",
+    ]
+    later = [value.name for value in java_bench.debugger.fields("this", start=4).values]
+    assert later == fields[4:]
+    for expression, text in {
+        "((Base) this).name": '"base"',
+        "super.name": '"base"',
+        "super.size + super.depth": "3",
+        "((Base) this).ready": "true",
+        "((Middle) this).name + name": '"basederived"',
+    }.items():
+        assert java_bench.text_of(expression) == text
+    java_bench.debugger.control(Action.CONTINUE)
+    assert 'Program2.Base.name="other base"' in java_bench.text_of("this")
+    assert java_bench.text_of("name + ((Base) this).name") == '"derivedbase"'
 
 
 def test_to_string_is_run_once_an_answer(bench: JavaBench) -> None:

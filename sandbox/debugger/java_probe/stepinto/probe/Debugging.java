@@ -27,8 +27,10 @@ final class Debugging {
     final BreakpointTable table;
     final TestRun test;
     final Verdict verdict;
+    final KeptExceptions kept;
     final TimeLimits timeLimits;
     final Escape.Handlers handlers;
+    final Aftermath aftermath;
     final Stepper stepper;
     final Invoker invoker;
     final ValueText values;
@@ -56,8 +58,10 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         test = new TestRun(machine, requests, target, stopAtEntry);
         verdict = new Verdict(machine, requests, program);
+        kept = new KeptExceptions(program, test);
         timeLimits = new TimeLimits(machine, requests);
         handlers = new Escape.Handlers(classFiles, table);
+        aftermath = new Aftermath(program, classFiles, table, handlers);
         stepper = new Stepper(program, requests);
         invoker = new Invoker(machine, requests);
         values = new ValueText(limits, invoker, new FieldWrites(classFiles));

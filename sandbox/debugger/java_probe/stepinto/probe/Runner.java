@@ -2,12 +2,15 @@ package stepinto.probe;
 
 import com.sun.jdi.*;
 import com.sun.jdi.event.*;
+import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Collectors;
 import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.Stack;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.stops.*;
 import stepinto.probe.stops.BreakpointTable.Breakpoint;
@@ -18,11 +21,17 @@ import stepinto.probe.wire.Request;
 final class Runner {
     private static final int NUDGE_MILLIS = 100;
     private static final int TICK_MILLIS = 50;
+    /** More events than can be on their way for a breakpoint that was removed. */
+    private static final int MANY_EVENTS = 100;
     private final VirtualMachine machine;
     private final Debugging debugging;
     /** The events that the program is stopped at; resumed, they let it go on. */
     EventSet held;
     private boolean suspended;
+    /** The exception that ends the test, once it was passed since breakpoints may follow. */
+    private ObjectReference goingOn;
+    /** Whether code ran for the debugger since the stop before. */
+    private boolean ranCode;
     private boolean ended;
 
     Runner(VirtualMachine machine, Debugging debugging) {
@@ -33,9 +42,15 @@ final class Runner {
     /** The next stop; null if the program ended. */
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
-        while (true) {
-            EventSet set =
-                    debugging.requests.next(Math.min(request.millisLeft(), TICK_MILLIS));
+        for (int events = 0; true; events++) {
+            EventSet set = debugging.requests.late();
+            boolean late = set != null;
+            if (!late) {
+                set = debugging.requests.next(Math.min(request.millisLeft(), TICK_MILLIS));
+            }
+            if (set == null || events == MANY_EVENTS) {
+                debugging.requests.deleteRetired();
+            }
             if (set == null && !request.isLate()) {
                 continue;
             }
@@ -43,13 +58,13 @@ final class Runner {
                 Stop stop = interrupted();
                 return ended ? null : stop;
             }
-            held = set;
+            held = late ? held : set; // the program still stands where it stood
             if (ends(set)) {
                 return null;
             }
             Stop stop = new Events(set).handle();
             if (stop != null) {
-                if (set.suspendPolicy() != EventRequest.SUSPEND_ALL) {
+                if (!late && set.suspendPolicy() != EventRequest.SUSPEND_ALL) {
                     suspended = true;
                     machine.suspend();
                 }
@@ -71,7 +86,11 @@ final class Runner {
 
     private void resume() {
         debugging.evaluator.resumed();
-        if (debugging.requests.resume()) {
+        ranCode = debugging.requests.paused();
+        if (!debugging.requests.resume()) {
+            return;
+        }
+        if (ranCode) {
             debugging.table.recheck(debugging.notes);
         }
         debugging.invoker.resuming();
@@ -136,7 +155,7 @@ final class Runner {
         if (ended) {
             return null;
         }
-        if (set.iterator().next() instanceof StepEvent) {
+        if (set.size() == 1 && set.iterator().next() instanceof StepEvent) {
             debugging.invoker.stoppedIn(thread, true);
             return null;
         }
@@ -153,13 +172,15 @@ final class Runner {
         private boolean entered;
         private boolean stepped;
         private ThreadReference thread;
+        /** Breakpoints that may be reached after an exception that ends the test. */
+        private final List<Breakpoint> after = new ArrayList<>();
 
         Events(EventSet set) {
             this.set = set;
         }
 
         /** The stop that they make; null if the program is to go on. */
-        Stop handle() throws IncompatibleThreadStateException {
+        Stop handle() throws InterruptedException, IncompatibleThreadStateException {
             for (Event event : set) {
                 if (event instanceof LocatableEvent) {
                     thread = ((LocatableEvent) event).thread();
@@ -169,24 +190,31 @@ final class Runner {
             if (thread == null) {
                 return null;
             }
+            if (ranCode && set.suspendPolicy() == EventRequest.SUSPEND_ALL) {
+                debugging.requests.holdOnce(thread);
+            }
             debugging.invoker.stoppedIn(thread, true);
             Stop stop = exceptions.isEmpty() ? null : raised();
             return stop == null ? reached() : stop;
         }
 
         private void take(Event event) throws IncompatibleThreadStateException {
-            if (event.request() == null && event instanceof LocatableEvent) {
-                return; // it was taken back while the event was on its way
-            }
             if (event instanceof BreakpointEvent) {
-                breakpoint((BreakpointEvent) event);
+                BreakpointEvent reached = (BreakpointEvent) event;
+                for (BreakpointRequest request : debugging.requests.at(reached.location())) {
+                    breakpoint(reached, request);
+                }
             } else if (event instanceof StepEvent) {
                 StepEvent step = (StepEvent) event;
-                stepped |= debugging.stepper.onStep(step.location(), debugging.notes);
+                if (debugging.stepper.stepsIn(step.thread())) {
+                    stepped |= debugging.stepper.onStep(step.location(), debugging.notes);
+                }
             } else if (event instanceof ExceptionEvent) {
                 exceptions.add((ExceptionEvent) event);
             } else if (event instanceof MethodExitEvent) {
-                stepped |= debugging.stepper.returns.onExit((MethodExitEvent) event);
+                MethodExitEvent exit = (MethodExitEvent) event;
+                boolean steps = debugging.stepper.stepsIn(exit.thread());
+                stepped |= steps && debugging.stepper.returns.onExit(exit);
             } else if (event instanceof ClassPrepareEvent) {
                 ReferenceType type = ((ClassPrepareEvent) event).referenceType();
                 debugging.table.onPrepare(type, debugging.notes);
@@ -195,26 +223,29 @@ final class Runner {
             } else if (event instanceof VMDeathEvent) {
                 debugging.died = true;
                 debugging.verdict.onDeath();
+                debugging.kept.onDeath(debugging.notes);
                 // Once the process is gone, the JDK empties the pipe at a time of its own.
                 debugging.debuggee.output.drain();
                 debugging.debuggee.lookForChildren();
             }
         }
 
-        private void breakpoint(BreakpointEvent event) throws IncompatibleThreadStateException {
-            Object point = event.request().getProperty(Breakpoint.PROPERTY);
+        private void breakpoint(BreakpointEvent event, BreakpointRequest request)
+                throws IncompatibleThreadStateException {
+            Object point = request.getProperty(Breakpoint.PROPERTY);
             if (point != null) {
-                boolean turn = event.request().getProperty(BreakpointTable.TURN) != null;
+                boolean turn = request.getProperty(BreakpointTable.TURN) != null;
                 (turn ? turns : due).add((Breakpoint) point);
-            } else if (event.request().getProperty(BreakpointTable.JUMP_BACK) != null) {
-                debugging.table.onJumpBack(event);
-            } else if (event.request().getProperty(TestRun.ENTRY) != null) {
+            } else if (request.getProperty(BreakpointTable.JUMP_BACK) != null) {
+                debugging.table.onJumpBack(event, request);
+            } else if (request.getProperty(TestRun.ENTRY) != null) {
                 entered = true;
-            } else if (event.request().getProperty(Verdict.EXIT) != null) {
+            } else if (request.getProperty(Verdict.EXIT) != null) {
                 debugging.verdict.onExit(event);
-            } else if (event.request().getProperty(TimeLimits.PROPERTY) != null) {
+            } else if (request.getProperty(TimeLimits.PROPERTY) != null) {
                 debugging.timeLimits.onSet(event, debugging.notes);
-            } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
+            } else if (request.getProperty(Stepper.ReturnWatch.PROPERTY) != null
+                    && debugging.stepper.stepsIn(event.thread())) {
                 debugging.stepper.returns.onReturnPoint(event.location());
             }
         }
@@ -281,9 +312,10 @@ final class Runner {
                     event, debugging.mainThread, debugging.program, debugging.handlers);
             debugging.evaluator.atException(event.exception());
             debugging.causes.onRaised(event.exception(), event.location());
-            List<Breakpoint> hit = hits(wanted(escape));
             boolean main = thread.equals(debugging.mainThread);
             boolean ending = debugging.test.isEnding(escape, main);
+            debugging.kept.onRaised(event.exception());
+            List<Breakpoint> hit = hits(wanted(escape, ending));
             if (TestRun.skips(event.exception()) && escapes(escape)) {
                 String message = debugging.values.message(event.exception());
                 String note = "the test was skipped" + (message == null ? "" : ": " + message);
@@ -292,7 +324,19 @@ final class Runner {
                 }
             }
             boolean step = debugging.stepper.interestedIn(escape);
-            if (!ending && hit.isEmpty() && !step) {
+            if (ending && runsOn(escape)) {
+                ending = false;
+                boolean again = event.exception().equals(goingOn);
+                goingOn = event.exception();
+                if (again && hit.isEmpty() && !step) {
+                    return null;
+                }
+                boolean collects = tellRunsOn(event);
+                if (collects && hit.isEmpty()) {
+                    return null;
+                }
+                noteEnd(escape);
+            } else if (!ending && hit.isEmpty() && !step) {
                 debugging.test.onCaught(escape, debugging.notes);
                 return null;
             }
@@ -309,6 +353,31 @@ final class Runner {
             stop.landing = escape.passedOn;
             stop.hit.addAll(hit);
             return stop;
+        }
+
+        /** Whether it ends the test only after more breakpoints may have been reached. */
+        private boolean runsOn(Escape escape) {
+            after.clear();
+            after.addAll(debugging.aftermath.reachable(escape));
+            return !after.isEmpty();
+        }
+
+        /** Says so; whether their hits are collected. */
+        private boolean tellRunsOn(ExceptionEvent event) {
+            boolean collects = after.stream().anyMatch(point -> point.collects);
+            Location place = new Stack(thread, debugging.program).places.get(0);
+            String where = debugging.program.sources.relative(debugging.program.path(place))
+                    + ":" + place.lineNumber();
+            String numbers = after.stream()
+                    .map(point -> Integer.toString(point.number))
+                    .collect(Collectors.joining(", "));
+            debugging.notes.add(collects
+                    ? event.exception().referenceType().name() + ", raised at " + where
+                            + ", ends the test; what runs after it was counted too"
+                    : "this exception ends the test; what runs before its end, such as finally"
+                            + " blocks, close() and methods after the test, may still reach"
+                            + (after.size() > 1 ? " breakpoints " : " breakpoint ") + numbers);
+            return collects;
         }
 
         private boolean escapes(Escape escape) {
@@ -328,17 +397,21 @@ final class Runner {
             }
         }
 
-        private List<Breakpoint> wanted(Escape escape) {
+        private List<Breakpoint> wanted(Escape escape, boolean ending) {
             List<Breakpoint> points = new ArrayList<>();
-            for (ExceptionEvent event : exceptions) {
-                Object owner = event.request().getProperty(Breakpoint.PROPERTY);
-                if (owner instanceof Breakpoint) {
-                    Breakpoint point = (Breakpoint) owner;
-                    boolean program = escape.caughtByProgram() || escape.leavesProgram();
-                    boolean wanted = program && (escapes(escape) || !point.uncaught);
-                    if (wanted && !point.thrownAgain(event)) {
-                        points.add(point);
-                    }
+            ExceptionEvent event = exceptions.get(0);
+            for (Breakpoint point : debugging.table.forException(event.exception())) {
+                boolean program = escape.caughtByProgram() || escape.leavesProgram();
+                boolean wanted = program && (escapes(escape) || !point.uncaught);
+                if (!wanted || point.thrownAgain(event)) {
+                    continue;
+                }
+                boolean mayBeKept = point.uncaught && !ending;
+                String keeper = mayBeKept ? KeptExceptions.keeper(escape) : null;
+                if (keeper == null) {
+                    points.add(point);
+                } else if (holds(point)) {
+                    debugging.kept.add(escape, keeper, point);
                 }
             }
             return points;

@@ -40,6 +40,8 @@ public final class ClassFile {
         public final List<Handler> handlers = new ArrayList<>();
         /** The index at which a stretch of code begins, and its line. */
         final TreeMap<Integer, Integer> lineAt = new TreeMap<>();
+        /** The types of its annotations: {@code Lorg/junit/jupiter/api/AfterEach;}. */
+        public final List<String> annotations = new ArrayList<>();
         private int start;
         private int size;
 
@@ -110,6 +112,15 @@ public final class ClassFile {
         }
     }
 
+    public String parent() {
+        return parent;
+    }
+
+    /** Whether one of its texts, such as a name of another class, contains one. */
+    public boolean mentions(String part) {
+        return constants.hasText(part);
+    }
+
     /** The instructions of one of its methods. */
     byte[] bytes(Code code) {
         return Arrays.copyOfRange(in.array(), code.start, code.start + code.size);
@@ -157,10 +168,41 @@ public final class ClassFile {
                 if (keep && !bridge && attribute.equals("Code")) {
                     readCode(code);
                     methods.add(code);
+                } else if (keep && attribute.equals("RuntimeVisibleAnnotations")) {
+                    readAnnotations(code, in.position() + size);
                 } else {
                     skip(size);
                 }
             }
+        }
+    }
+
+    private void readAnnotations(Code code, int end) {
+        for (int left = count(); left > 0; left--) {
+            readAnnotation(code.annotations);
+        }
+        in.position(end);
+    }
+
+    private void readAnnotation(List<String> types) {
+        types.add(constants.text(count()));
+        for (int pairs = count(); pairs > 0; pairs--) {
+            skip(2);
+            skipValue();
+        }
+    }
+
+    /** Skips the value of an annotation's element (JVM specification, 4.7.16.1). */
+    private void skipValue() {
+        byte tag = in.get();
+        if (tag == '@') {
+            readAnnotation(new ArrayList<>());
+        } else if (tag == '[') {
+            for (int left = count(); left > 0; left--) {
+                skipValue();
+            }
+        } else {
+            skip(tag == 'e' ? 4 : 2);
         }
     }
 
@@ -239,6 +281,16 @@ public final class ClassFile {
 
         public boolean isMethod(int index) {
             return offsets[index] > 0 && content.get(offsets[index]) == METHOD;
+        }
+
+        boolean hasText(String part) {
+            for (int index = 1; index < offsets.length; index++) {
+                boolean isText = offsets[index] > 0 && content.get(offsets[index]) == TEXT;
+                if (isText && text(index).contains(part)) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         /** The method that a handle leads to; 0 for what is no handle. */

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.program.TypeNames;
 
 /**
  * Reads private fields of the program's objects, by name and in one round trip.
@@ -37,6 +38,33 @@ public final class Heap {
             }
         }
         return found;
+    }
+
+    /**
+     * The names under which the fields of an object are shown: with the class, as {@code
+     * Base.name}, if several of its classes have a field of that name.
+     */
+    static Map<Field, String> shownNames(List<Field> fields) {
+        Map<String, Integer> counts = new HashMap<>();
+        for (Field field : fields) {
+            counts.merge(field.name(), 1, Integer::sum);
+            counts.merge(ofSimpleClass(field), 1, Integer::sum);
+        }
+        Map<Field, String> names = new HashMap<>();
+        for (Field field : fields) {
+            String name = field.name();
+            if (counts.get(name) > 1) {
+                boolean sameClassName = counts.get(ofSimpleClass(field)) > 1;
+                name = sameClassName
+                        ? field.declaringType().name() + "." + name : ofSimpleClass(field);
+            }
+            names.put(field, name);
+        }
+        return names;
+    }
+
+    private static String ofSimpleClass(Field field) {
+        return TypeNames.simple(field.declaringType().name()) + "." + field.name();
     }
 
     /**

@@ -118,11 +118,12 @@ public final class ValueText {
         int first = Math.min(start, all.size());
         List<Field> shown = all.subList(first, Math.min(all.size(), first + limits.maxValues));
         Map<Field, Value> read = object.getValues(shown);
+        Map<Field, String> names = Heap.shownNames(all);
         for (Field field : shown) {
             Value value = read.get(field);
             // An exception without a cause has itself as its cause.
             boolean none = field.name().equals("cause") && object.equals(value);
-            page.values.add(new Named(field.name(), field.typeName(), none ? null : value));
+            page.values.add(new Named(names.get(field), field.typeName(), none ? null : value));
         }
     }
 
@@ -394,9 +395,10 @@ public final class ValueText {
             text.put(name(object) + (record ? "[" : "{"));
             inside(object, fields.isEmpty(), () -> {
                 Map<Field, Value> read = object.getValues(fields);
+                Map<Field, String> names = Heap.shownNames(fields);
                 String before = "";
                 for (Field field : fields) {
-                    text.put(before + field.name() + "=");
+                    text.put(before + names.get(field) + "=");
                     put(read.get(field));
                     before = ", ";
                 }

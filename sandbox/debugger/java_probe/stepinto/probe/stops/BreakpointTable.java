@@ -44,6 +44,7 @@ public final class BreakpointTable {
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
                 other.temporary = point.temporary;
+                other.collects = point.collects;
                 String own = "breakpoint " + point.number + " ";
                 String its = "breakpoint " + other.number;
                 notes.replaceAll(note -> note.replace(own, its + " "));
@@ -174,7 +175,7 @@ public final class BreakpointTable {
 
     private void enable(Breakpoint point, EventRequest request) {
         request.putProperty(Breakpoint.PROPERTY, point);
-        point.requests.add(requests.enable(request));
+        point.requests.add(requests.enableLasting(request));
     }
 
     /**
@@ -220,13 +221,13 @@ public final class BreakpointTable {
         BreakpointRequest request =
                 requests.manager().createBreakpointRequest(method.locationOfCodeIndex(at));
         request.putProperty(JUMP_BACK, jumps);
-        point.requests.add(requests.enable(request));
+        point.requests.add(requests.enableLasting(request));
     }
 
     /** A thread stands at a jump back, or behind one that it has not taken. */
-    public void onJumpBack(BreakpointEvent event) {
+    public void onJumpBack(BreakpointEvent event, BreakpointRequest request) {
         turning.remove(event.thread());
-        if (Boolean.TRUE.equals(event.request().getProperty(JUMP_BACK))) {
+        if (Boolean.TRUE.equals(request.getProperty(JUMP_BACK))) {
             turning.add(event.thread());
         }
     }
@@ -276,10 +277,30 @@ public final class BreakpointTable {
     public void remove(Breakpoint point) {
         breakpoints.remove(point.number);
         for (EventRequest request : point.requests) {
-            requests.delete(request);
+            requests.retire(request);
         }
         point.requests.clear();
         point.removed = true;
+    }
+
+    boolean isEmpty() {
+        return breakpoints.isEmpty();
+    }
+
+    Collection<Breakpoint> all() {
+        return breakpoints.values();
+    }
+
+    /** The exception breakpoints on an exception's class, or on one above it. */
+    public List<Breakpoint> forException(ObjectReference exception) {
+        List<Breakpoint> found = new ArrayList<>();
+        Set<String> classes = Escape.classes(exception);
+        for (Breakpoint point : breakpoints.values()) {
+            if (point.exception != null && !Collections.disjoint(classes, point.classes)) {
+                found.add(point);
+            }
+        }
+        return found;
     }
 
     public boolean watches(String path, int line) {
@@ -322,6 +343,7 @@ public final class BreakpointTable {
     /** One breakpoint: where it is wanted, and the requests by which it is bound there. */
     public static final class Breakpoint {
         public static final String PROPERTY = "stepinto.breakpoint";
+        private static final int MOST_EXCEPTIONS = 1000;
 
         public final int number;
         /** Absolute; empty for an exception breakpoint. */
@@ -350,8 +372,10 @@ public final class BreakpointTable {
         /** Of a function breakpoint: name and descriptor of its methods. */
         final Set<String> methods = new HashSet<>();
         final List<EventRequest> requests = new ArrayList<>();
-        /** Of an exception breakpoint, the event that it was last due at. */
-        private ExceptionEvent last;
+        /** Of an exception breakpoint, the exceptions it was due at and where each was raised. */
+        private final Map<Long, Location> due = new LinkedHashMap<>();
+        /** Whether its hits are collected, without a stop at each. */
+        public boolean collects;
         /** Whether an answer has called it pending. */
         boolean calledPending;
         /** Whether a note has said that its class was never loaded. */
@@ -368,23 +392,39 @@ public final class BreakpointTable {
             }
             exception = given(arguments.text("exception"));
             uncaught = arguments.flag("uncaught");
+            collects = arguments.get("collect") != null;
         }
 
         private static String given(String text) {
             return text.isEmpty() ? null : text;
         }
 
+        /** Whether it stops in a method of a class, by their names. */
+        boolean isIn(String type, String method, String descriptor) {
+            if (exception != null || !classes.contains(type)) {
+                return false;
+            }
+            return function == null
+                    ? starts.of(type, method, descriptor) != null
+                    : methods.contains(method + descriptor);
+        }
+
+        /** Whether it stops for exceptions of one of the classes. */
+        boolean stopsForOneOf(Set<String> made) {
+            return exception != null && !uncaught && !Collections.disjoint(classes, made);
+        }
+
         boolean pending() {
             return requests.isEmpty() && !removed && !classes.isEmpty();
         }
 
-        /** Whether the exception is the last one once more, passed on by other code. */
+        /** Whether it was due at the exception already, which other code now raises again. */
         public boolean thrownAgain(ExceptionEvent event) {
-            boolean again = last != null
-                    && last.exception().equals(event.exception())
-                    && !last.location().equals(event.location());
-            last = again ? last : event;
-            return again;
+            Location first = due.putIfAbsent(event.exception().uniqueID(), event.location());
+            if (due.size() > MOST_EXCEPTIONS) {
+                due.remove(due.keySet().iterator().next());
+            }
+            return first != null && !first.equals(event.location());
         }
 
         /** Whether it would stop exactly where another one does. */

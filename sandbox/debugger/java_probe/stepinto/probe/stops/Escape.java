@@ -200,6 +200,17 @@ public final class Escape {
         return false;
     }
 
+    /** The places that it leaves, the innermost first. */
+    List<Location> left() {
+        return places().subList(0, catcher());
+    }
+
+    /** The class outside the program whose method catches it; empty if none does. */
+    String foreignCatcher() {
+        boolean none = catcher() == places().size() || program.owns(places().get(catcher()));
+        return none ? "" : places().get(catcher()).declaringType().name();
+    }
+
     /** Where one goes that ends neither the test nor the program, and that no frame handles. */
     public String fate() {
         if (catcher() == places().size()) {
@@ -250,6 +261,29 @@ public final class Escape {
                 }
             }
             return any;
+        }
+
+        /** The stretches of code, both ends included, that pass on one which leaves a place. */
+        List<long[]> passing(Location place, Set<String> classes) {
+            List<long[]> found = new ArrayList<>();
+            Deque<Long> raised = new ArrayDeque<>(Collections.singleton(place.codeIndex()));
+            Set<Handler> seen = new HashSet<>();
+            while (!raised.isEmpty()) {
+                long at = raised.remove();
+                for (Handler handler : of(place.method())) {
+                    boolean takes = handler.start <= at && at < handler.end
+                            && (handler.type == null || classes.contains(handler.type));
+                    if (!takes || !seen.add(handler)) {
+                        continue;
+                    }
+                    long end = new ByteCode(place.method()).raisesAgain(handler.entry);
+                    if (end >= 0) {
+                        found.add(new long[] {handler.entry, end});
+                        raised.add(end);
+                    }
+                }
+            }
+            return found;
         }
 
         /** Whether the method of a frame that stands at a place catches an exception of a class. */

@@ -148,6 +148,11 @@ public final class Stepper {
         arm(Phase.LEAVING, StepRequest.STEP_OUT, new ArrayList<>());
     }
 
+    /** Whether a step is under way in a thread: an event of an earlier one may still come. */
+    public boolean stepsIn(ThreadReference stepping) {
+        return phase != Phase.IDLE && stepping.equals(thread);
+    }
+
     /** The virtual machine has stepped: whether the step ends here. Notes say if it can't. */
     public boolean onStep(Location place, List<String> notes)
             throws IncompatibleThreadStateException {

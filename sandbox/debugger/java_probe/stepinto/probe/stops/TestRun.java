@@ -68,7 +68,7 @@ public final class TestRun {
                 }
             }
         }
-        requests.enable(requests.manager().createExceptionRequest(null, false, true));
+        requests.enableLasting(requests.manager().createExceptionRequest(null, false, true));
         watchCaught();
     }
 
@@ -87,7 +87,12 @@ public final class TestRun {
         for (String name : leftOut) {
             caught.addClassExclusionFilter(name);
         }
-        requests.enable(caught);
+        requests.enableLasting(caught);
+    }
+
+    /** Whether the exceptions that a class raises and something catches are watched. */
+    boolean watchesCaught(String thrower) {
+        return caught != null && !leftOut.contains(thrower);
     }
 
     /** The program caught an exception: leave its class out if that happens too often. */

@@ -104,7 +104,7 @@ public final class Invoker {
         if (System.nanoTime() > actionDeadline) {
             throw new InvocationFailed("the action is out of time", null, true);
         }
-        requests.pause();
+        requests.pause(thread);
         prepare();
         long end = System.nanoTime() + millis * NANOS_PER_MILLI;
         deadline = millis == ACTION ? actionDeadline : Math.min(end, actionDeadline);
