@@ -72,11 +72,10 @@ class Breakpoint:
         self.hits = 0
         self.false_conditions = 0
         """How often its condition was false."""
-        self.code: types.CodeType | None = None
-        self.codes: dict[types.CodeType, types.CodeType] = {}
-        """A condition with private names, by the program's code that it is for."""
+        self.codes: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        """By id: the program's code, and the condition compiled for it."""
         if self.condition is not None:
-            self.code = parsed("condition", self.condition)
+            parsed("condition", self.condition)
         for expression in (*self.watch, *arguments.get("collect", ())):
             parsed("watch", expression)
 

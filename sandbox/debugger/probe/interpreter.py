@@ -261,6 +261,8 @@ def traceback_frames(error: BaseException) -> list[FrameAt]:
     return found[::-1]
 
 
+DEEPEST_WRAPPED = 10
+"""Most decorators around a method that are looked through."""
 LONGEST_EMPTY = 6
 """Bytes of the code that `PyCode_NewEmpty` makes, which does not run."""
 
@@ -279,12 +281,42 @@ def qualified_name(frame: types.FrameType) -> str:
         return str(name).replace("<locals>.", "")
     if code.co_argcount and code.co_varnames[0] in ("self", "cls"):
         owner = frame.f_locals.get(code.co_varnames[0])
-        kind = owner if isinstance(owner, type) else type(owner)
-        for base in kind.__mro__:
-            names = {code.co_name, "_{}{}".format(base.__name__.lstrip("_"), code.co_name)}
-            if base is not object and names & base.__dict__.keys():
-                return "{}.{}".format(base.__qualname__.replace("<locals>.", ""), code.co_name)
+        kind = defining_class(code, owner)
+        for base, _ in () if kind else methods_named(code, owner):
+            kind = kind or base
+        if kind is not None:
+            return "{}.{}".format(kind.__qualname__.replace("<locals>.", ""), code.co_name)
     return code.co_name
+
+
+def methods_named(code: types.CodeType, owner: object) -> Iterator[tuple[type, object]]:
+    """The methods of a code's name, each with its class, by a method's first argument."""
+    kind = owner if issubclass(type(owner), type) else type(owner)
+    for base in type.__dict__["__mro__"].__get__(kind):
+        members = type.__dict__["__dict__"].__get__(base)
+        private = f"_{type.__dict__['__name__'].__get__(base).lstrip('_')}{code.co_name}"
+        for name in (code.co_name, private):
+            if base is not object and name in members:
+                yield base, members[name]
+
+
+def defining_class(code: types.CodeType, owner: object) -> type | None:
+    """The class whose method has the code, by the method's first argument."""
+    for base, method in methods_named(code, owner):
+        if any(each is code for each in codes_of(method)):
+            return base
+    return None
+
+
+def codes_of(method: Any) -> Iterator[types.CodeType]:
+    """The code of what a class has as a method, and of what that wraps."""
+    if type(method) in (staticmethod, classmethod):
+        method = method.__func__
+    parts = [method.fget, method.fset, method.fdel] if type(method) is property else [method]
+    for _ in range(DEEPEST_WRAPPED):
+        functions = [part for part in parts if type(part) is types.FunctionType]
+        yield from (part.__code__ for part in functions)
+        parts = [vars(part).get("__wrapped__") for part in functions]
 
 
 @lru_cache(maxsize=1000)

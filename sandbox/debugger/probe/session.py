@@ -40,7 +40,7 @@ class Actions:
 
     def __init__(self, session: Session) -> None:
         self.link, self.table, self.tracer = session.link, session.table, session.tracer
-        self.evaluator = session.evaluator
+        self.evaluator, self.workspace = session.evaluator, session.workspace
         self.describer = describer = session.describer
         self.watch_unhandled = session.watch_unhandled
         self.frames: list[FrameAt] = []
@@ -132,7 +132,9 @@ class Actions:
         # The code's output belongs to the answer, even if the program captures its own output.
         printed, sys.stdout = sys.stdout, stdout
         try:
-            found, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
+            found, error = self.evaluator.guarded(
+                lambda: run_code(arguments["code"], frame, self.workspace)
+            )
             if error:
                 return error
             last, notes = found

@@ -8,7 +8,8 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
-from .evaluation import condition_holds, is_async
+from .evaluation import condition_holds
+from .expressions import is_async
 from .interpreter import (
     LIMIT,
     NO_LINE,
@@ -482,8 +483,8 @@ class Tracer:
         """Those of the breakpoints due whose conditions hold."""
         hits = Hits([], [])
         for point in due:
-            holds, note = condition_holds(point, frame, error)
-            keep_cells(frame if point.code else None)
+            holds, note = condition_holds(point, frame, self.workspace, error)
+            keep_cells(frame if point.condition else None)
             hits.notes.extend([note] if note else [])
             point.false_conditions += not holds
             # Another thread may have been the first to hit a temporary one.

@@ -26,6 +26,8 @@ from .own import (
 from .statements import failure_lines, statements, unseen_lines
 from .wire import CONTROL, Refusal
 
+NEW_LOCALS = 2
+"""Flag of a function's code, unlike a class body's."""
 NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
 """What the compiler raises for a bad text; the last two for one that is nested too deeply."""
 
@@ -63,6 +65,8 @@ class SourceFile:
         self.entry_lines: dict[tuple[str, int], int] = {}
         self.lambdas: dict[int, str] = {}
         """Lambdas with a body on a line that another code object owns."""
+        self.classes: dict[tuple[str, int], str] = {}
+        """The class around each code object, or that of which it is the body; empty if none is."""
         code = compile(tree, path, "exec", dont_inherit=True)
         headers = {
             line
@@ -70,6 +74,7 @@ class SourceFile:
             for line in range(function.first_line, max(function.def_line + 1, function.body_line))
         }
         self._own(code, "", set(), headers | failure_lines(tree))
+        self._enclose(code, "")
 
     def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
         """`is_typing`: the node is there for type checkers alone."""
@@ -108,6 +113,13 @@ class SourceFile:
             if isinstance(constant, types.CodeType):
                 inner = f"{qualified}.{constant.co_name}".lstrip(".")
                 self._own(constant, inner, taken | own, headers)
+
+    def _enclose(self, code: types.CodeType, around: str) -> None:
+        self.classes[code.co_name, code.co_firstlineno] = around
+        for inner in code.co_consts:
+            if isinstance(inner, types.CodeType):
+                is_body = not inner.co_flags & NEW_LOCALS
+                self._enclose(inner, inner.co_name if is_body else around)
 
     def function_at(self, line: int) -> Function | None:
         """The function whose header (decorators, signature, docstring) contains a line."""
