@@ -13,7 +13,7 @@ import dis
 import re
 import sys
 import types
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from .interpreter import (
     entry_offset,
@@ -372,6 +372,15 @@ class BreakpointTable:
                     self.plans.pop(key, None)
                     self.only_raising.pop(key, None)
         return True
+
+    def hit(self, points: Iterable[Breakpoint]) -> list[Breakpoint]:
+        """Count the hit of each breakpoint that has not been removed meanwhile. Called by one
+        thread after the other, as each stops, so that no two have the same number."""
+        hit = [p for p in points if p.temporary or p.number in self.breakpoints]
+        for point in hit:
+            point.hits += 1
+            self.untold.add(point.number)
+        return hit
 
     def news(self) -> Json:
         """Changes since the last call."""

@@ -480,7 +480,7 @@ class Tracer:
         frame: types.FrameType,
         error: BaseException | None = None,
     ) -> Hits:
-        """Those of the breakpoints due whose conditions hold."""
+        """Those of the breakpoints due whose conditions hold; `BreakpointTable.hit` counts them."""
         hits = Hits([], [])
         for point in due:
             holds, note = condition_holds(point, frame, self.workspace, error)
@@ -489,8 +489,6 @@ class Tracer:
             point.false_conditions += not holds
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):
-                point.hits += 1
-                self.table.untold.add(point.number)
                 hits.points.append(point)
         return hits
 
