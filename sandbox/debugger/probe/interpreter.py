@@ -212,8 +212,8 @@ class MoreStack:
 
 
 DEEPEST = 20_000
-CALLBACKS = "<stepinto tracer>"
-"""The module whose functions CPython calls at an event; whatever they call is not the program's."""
+CALLBACKS = ("<stepinto tracer>", "<stepinto monitor>")
+"""The modules whose functions CPython calls at an event: what they call is not the program's."""
 
 
 class FrameAt(NamedTuple):
@@ -243,7 +243,7 @@ def live_frames(frame: types.FrameType | None) -> list[FrameAt]:
     """
     found: list[FrameAt] = []
     while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
-        if frame.f_code.co_filename == CALLBACKS:
+        if frame.f_code.co_filename in CALLBACKS:
             found = []
         else:
             found.append(FrameAt(frame, frame.f_lineno))

@@ -377,6 +377,7 @@ class Session:
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             notes += self.table.never_held() if state == "post_mortem" else []
+            notes += self.tracer.others.reasons()
             answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)

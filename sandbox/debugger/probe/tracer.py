@@ -7,12 +7,11 @@ import threading
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
-from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
+from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
 from .expressions import is_async
 from .interpreter import (
     LIMIT,
-    NO_LINE,
     NONE_INLINED,
     Inlined,
     MoreStack,
@@ -22,127 +21,13 @@ from .interpreter import (
     running_frames,
     way_out,
 )
-from .memory import SPARE
+from .monitor import Monitor
 from .other_tracers import OtherTracers, get_trace
 from .own import get_ident
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .session import Session
-
-
-class Monitor:
-    """Breakpoints through `sys.monitoring`: code without one runs at its native speed."""
-
-    def __init__(self, tracer: Tracer, monitoring: Any, tool: int) -> None:
-        self.table = tracer.table
-        self.at_breakpoint, self.at_raise = tracer.at_breakpoint, tracer.at_raise
-        self.steps_in = tracer.steps_in
-        self.monitoring = monitoring
-        self.tool = tool
-        self.watched: list[types.CodeType] = []
-        self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
-        """By thread: the frame and offset where a step has stopped, before the line's event."""
-        self.stopped_before: tuple[int, int] | None = None
-        """The frame's id and the line where a step begins, before the line's event."""
-        events = monitoring.events
-        monitoring.use_tool_id(tool, "stepinto")
-        monitoring.register_callback(tool, events.PY_START, self._on_start)
-        monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
-        monitoring.register_callback(tool, events.PY_THROW, self._on_throw)
-        monitoring.register_callback(tool, events.LINE, self._on_line)
-        monitoring.register_callback(tool, events.JUMP, self._on_jump)
-        monitoring.register_callback(tool, events.BRANCH, self._on_jump)
-        monitoring.register_callback(tool, events.RAISE, self._on_raise)
-        self._choose_events()
-
-    @staticmethod
-    def available(tracer: Tracer) -> Monitor | None:
-        monitoring: Any = getattr(sys, "monitoring", None)
-        for tool in () if monitoring is None else (monitoring.DEBUGGER_ID, 4, 3):
-            if monitoring.get_tool(tool) is None:
-                return Monitor(tracer, monitoring, tool)
-        return None
-
-    def _choose_events(self) -> None:
-        """Exceptions are only monitored while there is a breakpoint on one."""
-        events = self.monitoring.events
-        wanted = events.PY_START | events.PY_RESUME | events.PY_THROW
-        if self.table.raised.points:
-            wanted |= events.RAISE
-        self.monitoring.set_events(self.tool, wanted)
-
-    def _on_raise(self, code: types.CodeType, offset: int, error: BaseException) -> None:
-        if type(error) is MemoryError:
-            SPARE.reserve = None
-        if self.table.raised.matching(type(error)):
-            self.at_raise(sys._getframe(1), error, error.__traceback__)
-
-    def _on_start(self, code: types.CodeType, offset: int) -> Any:
-        plan = self.table.plan(code)
-        if plan is None:
-            return self.monitoring.DISABLE
-        if not self.monitoring.get_local_events(self.tool, code):
-            self._watch(code, plan)
-        if plan.reentered:
-            plan.call(sys._getframe(1))
-            return None
-        if not NO_LINE or offset != plan.offset:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        self.at_breakpoint(frame)
-        self.stopped_before = (id(frame), frame.f_lineno) if self.steps_in(frame) else None
-        return None
-
-    def _on_throw(self, code: types.CodeType, offset: int, error: BaseException) -> None:
-        """A suspended generator or coroutine goes on with an exception."""
-        plan = self.table.plan(code)
-        if plan is not None and not self.monitoring.get_local_events(self.tool, code):
-            self._watch(code, plan)
-
-    def _watch(self, code: types.CodeType, plan: Plan) -> None:
-        events = self.monitoring.events
-        jumps = events.JUMP | events.BRANCH if plan.silent else 0
-        self.monitoring.set_local_events(self.tool, code, events.LINE | jumps)
-        self.watched.append(code)
-
-    def _on_line(self, code: types.CodeType, line: int) -> Any:
-        stopped = self.stopped_at.pop(get_ident(), None) if self.stopped_at else None
-        plan = self.table.plan(code)
-        if plan is None or line not in plan.lines:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        if stopped is None or stopped[0] is not frame or stopped[1] != frame.f_lasti:
-            self.at_breakpoint(frame)
-        return None
-
-    def _on_jump(self, code: types.CodeType, offset: int, target: int) -> Any:
-        plan = self.table.plan(code)
-        if plan is None or offset not in plan.silent:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        # A step has a line event for a jump back.
-        steps = target < offset and self.steps_in(frame)
-        if plan.silent[offset] == target and not steps:
-            self.at_breakpoint(frame, target)
-        return None
-
-    def refresh(self) -> None:
-        for code in self.watched:
-            self.monitoring.set_local_events(self.tool, code, 0)
-        self.watched = []
-        for code in {id(frame.f_code): frame.f_code for frame in running_frames()}.values():
-            plan = self.table.plan(code)
-            if plan is not None:
-                self._watch(code, plan)
-        self._choose_events()
-        self.monitoring.restart_events()
-
-    def close(self) -> None:
-        self.monitoring.set_events(self.tool, 0)
-        for code in self.watched:
-            self.monitoring.set_local_events(self.tool, code, 0)
-        self.monitoring.free_tool_id(self.tool)
 
 
 def nested(depth: int) -> tuple[Any, ...]:
@@ -286,7 +171,9 @@ class Tracer:
     def keep_trace_function(self) -> None:
         """Keep it from the program's own tracers. (One in C, such as coverage's, bypasses this: it
         ends the debugger's steps, and before CPython 3.12 its breakpoints, until the next stop.)"""
-        if not self.monitor:
+        if self.monitor:
+            self.monitor.give_way()
+        else:
             threading.settrace(self.filter)
         self.others.keep_out()
 
