@@ -16,6 +16,7 @@ import types
 from typing import Any, Callable, Iterable, Iterator
 
 from .interpreter import (
+    body_lines,
     entry_offset,
     import_standard,
     is_compiled,
@@ -135,6 +136,18 @@ class Breakpoint:
             names.append("present")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
+    def in_newer(self, code: types.CodeType) -> bool:
+        """Whether it is in code of a newer text of its file: in the function of the same name, or
+        at the same line."""
+        inner = {each.co_firstlineno for each in code.co_consts if isinstance(each, types.CodeType)}
+        if not self.at_entry:
+            return self.line in body_lines(code) and self.line not in inner
+        qualified = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+        wanted = self.function or qualified
+        if not hasattr(code, "co_qualname"):
+            wanted = wanted.rpartition(".")[2]
+        return qualified == wanted and any(name == code.co_name for name, _ in self.owners)
+
     def take(self, watch: list[str]) -> str:
         """Take expressions to watch, if there are any. Returns what to say of it."""
         if not watch or watch == self.watch:
@@ -163,6 +176,8 @@ class Plan:
     ) -> None:
         self.code = code
         self.points = points
+        self.notes: list[str] = []
+        """What to say at each hit."""
         self.offset = entry_offset(code)
         self.at_entry = [point for point in points if point.at_entry]
         self.by_line: dict[int, list[Breakpoint]] = {}
@@ -239,6 +254,10 @@ DESCRIBED = (
 """Fields of a breakpoint that the host is told as they are."""
 NEVER_HELD = (
     "breakpoint {} was reached {} time{} in this run, and its condition was false each time"
+)
+NEWER = (
+    "{} was written while the program runs, and this code is of the newer text: breakpoints are at "
+    "the same lines there, and in the functions of the same names"
 )
 MANY_CODES = 200_000
 """Most code objects remembered, for programs that compile without end."""
@@ -413,14 +432,20 @@ class BreakpointTable:
             return known
         points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
         key = (code.co_name, code.co_firstlineno)
-        own = [point for point in points if key in point.owners]
+        newer = bool(points) and self.workspace.runs_newer(code)
+        if newer:
+            own = [point for point in points if point.in_newer(code)]
+        else:
+            own = [point for point in points if key in point.owners]
         raises = self.trace_raises and bool(self.raised.points)
         raises = raises and self.workspace.mine(code.co_filename)
         plan = None
         if own or raises or code is self.entry_code:
             path = self.workspace.canonical(code.co_filename)
-            statements = self.workspace.source(path).statements if own else {}
+            statements = self.workspace.source(path).statements if own and not newer else {}
             plan = Plan(code, own, code is self.entry_code, statements)
+            if newer:
+                plan.notes.append(NEWER.format(self.workspace.relative(path)))
             self.plans[id(code)] = plan
             if not plan.lines:
                 self.only_raising[id(code)] = code

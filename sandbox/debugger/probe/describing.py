@@ -154,11 +154,12 @@ class Describer:
         first frame is the number of those `before`."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
+        line = self.workspace.line
         shown = [
             dict(
                 self.place(at),
                 index=index,
-                source=self.workspace.line(at.frame.f_code.co_filename, at.line),
+                source=line(at.frame.f_code.co_filename, at.line, at.frame.f_code),
             )
             for index, at in enumerate(frames[first : first + limit], before + first)
         ]
@@ -236,7 +237,7 @@ class Describer:
     def _context(self, at: FrameAt) -> list[str]:
         """Numbered lines around a stop: `->` marks the current one, `*` a breakpoint."""
         filename = at.frame.f_code.co_filename
-        lines = self.workspace.text(filename)
+        lines = self.workspace.text_of(at.frame.f_code)
         watched = {p.line for p in self.table.by_path.get(self.workspace.canonical(filename), ())}
         around = self.limits["context_lines"]
         shown = range(max(at.line - around, 1), min(at.line + around, len(lines)) + 1)

@@ -359,7 +359,11 @@ class Tracer:
         """The breakpoints hit at a line that is about to run."""
         plan = self.table.plan(frame.f_code)
         offset = frame.f_lasti if target is None else target
-        return self.count(plan.due(frame, frame.f_lineno, offset) if plan else (), frame)
+        if plan is None:
+            return Hits([], [])
+        hits = self.count(plan.due(frame, frame.f_lineno, offset), frame)
+        hits.notes.extend(plan.notes if hits.points else ())
+        return hits
 
     def count(
         self,
