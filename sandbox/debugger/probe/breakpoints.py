@@ -71,6 +71,8 @@ class Breakpoint:
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
+        self.unseen = ""
+        """Why it may miss executions of its line, if it may."""
         self.false_conditions = 0
         """How often its condition was false."""
         self.codes: dict[int, tuple[types.CodeType, types.CodeType]] = {}
@@ -104,8 +106,9 @@ class Breakpoint:
             moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             once = ", and stops once in each call" if self.at_entry else ""
             notes.append(f"breakpoint {self.number} {moved}{once}")
-        if self.line in source.unseen:
-            notes.append(f"breakpoint {self.number} {UNSEEN.format(*sys.version_info)}")
+        self.unseen = source.unseen.get(self.line, "")
+        if self.unseen:
+            notes.append(f"breakpoint {self.number} {self.unseen}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
             instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
@@ -249,7 +252,7 @@ def follow(lines: list[str], line: int, known: list[str]) -> tuple[int, bool]:
 
 DESCRIBED = (
     *("number", "line", "function", "condition", "temporary", "hits", "exception", "uncaught"),
-    *("pending", "watch"),
+    *("pending", "watch", "unseen"),
 )
 """Fields of a breakpoint that the host is told as they are."""
 NEVER_HELD = (
@@ -362,10 +365,10 @@ class BreakpointTable:
         notes = []
         for point in self.breakpoints.values():
             if point.false_conditions and not point.hits:
-                told = NEVER_HELD.format(
+                note = NEVER_HELD.format(
                     point.number, point.false_conditions, "s" * (point.false_conditions > 1)
                 )
-                notes.append(told)
+                notes.append(f"{note}; it {point.unseen}" if point.unseen else note)
                 point.false_conditions = 0
         return notes
 
@@ -623,10 +626,6 @@ class KindCache:
         return known[1]
 
 
-UNSEEN = (
-    "may miss executions: CPython {}.{} can jump over a `continue` straight from the condition "
-    "before it; set one on the condition's line to see all"
-)
 ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
 """What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
 

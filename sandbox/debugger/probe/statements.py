@@ -95,12 +95,66 @@ def _header(node: ast.AST) -> set[int]:
     return _lines(first, node.end_lineno)
 
 
-def unseen_lines(tree: ast.AST) -> set[int]:
-    """The lines of `continue` statements that CPython before 3.10 may jump over without an event,
-    from a condition to the head of the loop."""
+JUMPED_OVER = (
+    "may miss executions: CPython {}.{} can jump over a `{}` straight from the condition before "
+    "it; set one on the condition's line to see all"
+)
+NO_CODE = (
+    "may miss executions, or stop at the end of another branch: CPython {}.{} makes no code for "
+    "this statement; set one on the condition's line to see all"
+)
+
+
+def unseen_lines(tree: ast.AST) -> dict[int, str]:
+    """What to say of a breakpoint at a line of which CPython before 3.10 tells no event, or a wrong
+    one: at a jump that it takes from the condition before, and at a statement without code."""
+    found: dict[int, str] = {}
     if sys.version_info >= (3, 10):
-        return set()
-    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Continue)}
+        return found
+    breaks = _breaks_of_while(tree)
+    for node, follows_branches in _placed(tree):
+        jumps = isinstance(node, ast.Continue) or (node in breaks and follows_branches)
+        if jumps:
+            kind = type(node).__name__.lower()
+            found[node.lineno] = JUMPED_OVER.format(*sys.version_info[:2], kind)
+        elif follows_branches and _has_no_code(node):
+            found[node.lineno] = NO_CODE.format(*sys.version_info[:2])
+    return found
+
+
+def _placed(tree: ast.AST) -> Iterator[tuple[ast.stmt, bool]]:
+    """Each statement, and whether a condition, or the end of a branch, leads to it."""
+    for parent in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            before = parent
+            for node in block if isinstance(block, list) else ():
+                branch = name == "orelse" or isinstance(parent, ast.If)
+                yield node, branch or (before is not parent and hasattr(before, "body"))
+                before = node
+
+
+def _breaks_of_while(tree: ast.AST) -> set[ast.AST]:
+    """Those that leave a `while`: of a `for` they have to clear its iterator, and are seen."""
+    found: set[ast.AST] = set()
+    for loop in ast.walk(tree):
+        left = list(loop.body) if isinstance(loop, ast.While) else []
+        while left:
+            node = left.pop()
+            if isinstance(node, ast.Break):
+                found.add(node)
+            elif not isinstance(node, (ast.For, ast.AsyncFor, ast.While, *SCOPES)):
+                left += _children(node)  # type: ignore[arg-type]
+    return found
+
+
+def _has_no_code(node: ast.AST) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assert):
+        return isinstance(node.test, ast.Constant) and bool(node.test.value)
+    is_bare = isinstance(node, ast.AnnAssign) and node.value is None
+    return is_bare or isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal))
 
 
 def failure_lines(tree: ast.AST) -> set[int]:
