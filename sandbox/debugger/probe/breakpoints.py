@@ -21,6 +21,7 @@ from .interpreter import (
     import_standard,
     is_compiled,
     line_at,
+    releasing_lines,
 )
 from .own import monotonic, read_file
 from .statements import Flow, Statement
@@ -182,6 +183,7 @@ class Plan:
         self.notes: list[str] = []
         """What to say at each hit."""
         self.offset = entry_offset(code)
+        self.releasing = releasing_lines(code)
         self.at_entry = [point for point in points if point.at_entry]
         self.by_line: dict[int, list[Breakpoint]] = {}
         for point in points:

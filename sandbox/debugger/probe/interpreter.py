@@ -362,6 +362,45 @@ def keep_cells(frame: types.FrameType | None) -> None:
         _ = frame.f_locals
 
 
+F_LOCALS = {(3, 8): (56,), (3, 9): (56,), (3, 10): (56,), (3, 11): (24, 24)}.get(
+    sys.version_info[:2], ()
+)
+"""Offsets in bytes to the pointer to a frame's cached variables, by pointers from the frame on.
+From CPython 3.12 on no event fills that cache."""
+if sys.maxsize < 2**32 or hasattr(sys, "getobjects"):  # objects are laid out otherwise
+    F_LOCALS = ()
+
+
+@lru_cache(maxsize=1000)
+def releasing_lines(code: types.CodeType) -> frozenset[int]:
+    """The lines that delete a variable, or set one to None, to let go of its object."""
+    found: set[int] = set()
+    lines, constant = instruction_lines(code) if F_LOCALS else {}, False
+    for at in dis.get_instructions(code) if F_LOCALS else ():
+        if at.opname == "DELETE_FAST" or (at.opname == "STORE_FAST" and constant):
+            found.add(lines[at.offset] or 0)
+        constant = at.opname == "LOAD_CONST" and at.argval is None
+    return frozenset(found)
+
+
+def drop_cache(frame: types.FrameType) -> None:
+    """Drop the cache of a function's variables, which the event of a line has filled, before that
+    ends: so an object goes as soon as the program lets go of it, and not one line later."""
+    cache, code = frame.f_locals, frame.f_code
+    names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    own = code.co_flags & 0x2 and names.issuperset(cache)
+    if not F_LOCALS or not own or sys.getrefcount(cache) > CACHE_REFERENCES:
+        return  # the program has it, or it has names of `exec`
+    ctypes = import_standard("ctypes")
+    address = id(frame)
+    for offset in F_LOCALS[:-1]:
+        address = ctypes.c_void_p.from_address(address + offset).value
+    pointer = ctypes.c_void_p.from_address(address + F_LOCALS[-1])
+    if pointer.value == id(cache):
+        pointer.value = None
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(cache))
+
+
 CACHE_REFERENCES = 3
 """To a frame's cached variables if only the frame has them: its own, and those of the count."""
 KEEPS_CACHE = sys.version_info < (3, 13)
@@ -377,7 +416,8 @@ def forget_locals(frame: types.FrameType, traced: bool) -> None:
     if not KEEPS_CACHE or not frame.f_code.co_flags & 0x2:
         return
     if traced and sys.version_info < (3, 11):
-        return  # CPython takes its variables from there; the next line's event replaces them
+        drop_cache(frame)  # else CPython takes its variables from there
+        return
     cache, code = frame.f_locals, frame.f_code
     if sys.getrefcount(cache) > CACHE_REFERENCES:
         return

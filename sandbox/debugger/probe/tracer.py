@@ -11,13 +11,16 @@ from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
 from .expressions import is_async
 from .interpreter import (
+    F_LOCALS,
     LIMIT,
     NONE_INLINED,
     Inlined,
     MoreStack,
     PendingCall,
+    drop_cache,
     inlined_comprehensions,
     keep_cells,
+    releasing_lines,
     running_frames,
     way_out,
 )
@@ -269,6 +272,10 @@ class Tracer:
             plan = None if self.monitor else self.table.plan(frame.f_code)
             if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
                 self._on_line(frame)
+            if F_LOCALS:
+                releasing = releasing_lines(frame.f_code) if plan is None else plan.releasing
+                if frame.f_lineno in releasing:
+                    drop_cache(frame)
         elif self.off:
             return None
         elif event == "exception":
