@@ -218,6 +218,8 @@ class Flow:
         """Other jumps back, with their targets."""
         self.branches: dict[int, list[int]] = {}
         """Conditional jumps in comprehensions, with what may follow."""
+        self.tests: dict[int, list[int]] = {}
+        """Other conditional jumps, likewise."""
         self.ends: set[int] = set()
         """What ends a turn of a comprehension, a `with`, an `except`, an `async for` or an `await`:
         it may have the line of something else, such as of an element that was left out."""
@@ -233,6 +235,8 @@ class Flow:
                 self.ends.add(at.offset)
             if after is not None and (is_comprehension or at.offset in self.depths):
                 self._add_turn(at, after)
+            elif after is not None and at.opname.startswith("POP_JUMP"):
+                self.tests[at.offset] = [after.offset, at.argval]
         self.ends |= _clean_ups(instructions)
         for first, end, target in _handlers(code):
             for offset in self.lines:
@@ -267,18 +271,33 @@ class Flow:
 
     def silent(self, line: int, statement: Statement) -> dict[int, int]:
         """Jumps that begin an execution of a line, though `sys.monitoring` reports no line, with
-        their targets: back to the same line, and from a condition that has the line of a
-        comprehension's element."""
+        their targets: back to the same line, from the last test of a loop on one line to what
+        follows, and from a condition that has the line of a comprehension's element."""
         depth = self._depth(line)
         found: dict[int, int] = {}
         for offset, target in self.back.items():
             loops = self.lines[offset] == self.lines.get(target) == line
             if loops and line in statement.heads and self.depths.get(offset, 0) <= depth:
                 found[offset] = target
+                found.update(self._leaving(target, offset))
         for offset, targets in self.branches.items():
             if self.depths.get(offset, 0) <= depth and self._is_alone(offset, line):
                 found.update((offset, to) for to in targets if self._runs(to, line))
         return found
+
+    def _leaving(self, first: int, last: int) -> dict[int, int]:
+        """The conditional jumps out of a loop's instructions, which have no other test than one
+        that comes after the body. (CPython 3.12 has gone on to the next line at their events.)"""
+        return (
+            {}
+            if sys.version_info < (3, 13)
+            else {
+                offset: target
+                for offset, targets in self.tests.items()
+                for target in targets
+                if first < offset < last and not first <= target <= last
+            }
+        )
 
     def repeats(self, line: int, statement: Statement) -> set[int]:
         """The offsets where an event of a line begins no execution of its statement."""

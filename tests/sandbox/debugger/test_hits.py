@@ -354,6 +354,30 @@ def test_stepping_and_running_count_a_loop_on_one_line_alike(bench: Workbench) -
     assert event.state is State.DONE
 
 
+ONE_LINE = """
+    def main(a):
+        while a < 10: a += 4  # @while
+        while a < 20:  # @two
+            a += 4
+        while a < 20 or a < 0: a += 4  # @never
+        while a < 30 and a > 0: a += 4  # @and
+        while True: a += 1; break  # @true
+        return a
+
+    main(5)
+    """
+
+
+def test_the_last_test_of_a_while_is_a_hit(bench: Workbench) -> None:
+    bench.script(ONE_LINE, "while", "two", "never", "and", "true")
+    event = bench.debugger.control(Action.CONTINUE)
+    while event.state is State.RUNTIME:
+        event = bench.debugger.control(Action.CONTINUE)
+    unseen = bench.interpreter.version in ("3.10", "3.11", "3.12")
+    hits = [point.hits for point in bench.debugger.list_breakpoints().breakpoints]
+    assert hits == ([2, 3, 1, 3, 1] if unseen else [3, 3, 1, 4, 1])
+
+
 SUSPENDED = """
     from contextlib import contextmanager
 
