@@ -646,7 +646,10 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    instruction = dis.opname[code.co_code[frame.f_lasti]]
+    instruction = dis.opname[code.co_code[max(frame.f_lasti, 0)]]
+    unstarted = frame.f_lasti < 0 or instruction == "RETURN_GENERATOR"
+    if unstarted and isinstance(error, GeneratorExit):
+        return False  # before CPython 3.12 it ends a generator that has run nothing
     if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
         return False
     if instruction == "RAISE_VARARGS":

@@ -102,6 +102,8 @@ CLOSED = """
         first = next(g)
         del g  # @del
         log.append("after")  # @after
+        unused = (n for n in "ab")
+        del unused
         held = Held()
         held = None  # @none
         log.append("end")  # @end
