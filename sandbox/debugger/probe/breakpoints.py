@@ -202,6 +202,8 @@ class Plan:
                 self.silent.update(flow.silent(line, statement))
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
+        self.eventful = self.lines | self.releasing
+        """Lines at whose event the trace function has something to do."""
         labels = dis.findlabels(code.co_code) if self.at_entry else []  # type: ignore[arg-type]  # it takes bytes
         self.reentered = self.offset in labels
         """Whether a loop comes back to the first line, which is no call."""

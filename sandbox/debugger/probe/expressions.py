@@ -33,6 +33,8 @@ AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 ASYNC = 0x80 | 0x200
 """Flags of the code of coroutines and asynchronous generators."""
 EXPRESSION = "<expression>"
+SEE_ALL = ("locals", "vars", "dir", "eval", "exec", "sys", "inspect")
+"""Names by which an expression may reach variables that it does not name."""
 RAISED = "__exception__"
 CLASS = "__class__"
 
@@ -122,7 +124,9 @@ def compiled_for(text: str, place: Place) -> types.CodeType:
         tree = NotInlined().visit(tree)
     ast.fix_missing_locations(tree)
     if place.names:
-        return inner_function(tree.body, place.names, place.may_await and awaits(tree))
+        read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names = place.names if read.intersection(SEE_ALL) else place.names.intersection(read)
+        return inner_function(tree.body, names, place.may_await and awaits(tree))
     code: types.CodeType = compile(tree, EXPRESSION, "eval", dont_inherit=True)
     return code
 

@@ -7,11 +7,10 @@ import threading
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
-from .breakpoints import Breakpoint, BreakpointTable, first_reached
+from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
 from .evaluation import condition_holds
 from .expressions import is_async
 from .interpreter import (
-    F_LOCALS,
     LIMIT,
     NONE_INLINED,
     Inlined,
@@ -270,12 +269,8 @@ class Tracer:
     def _on_event(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             plan = None if self.monitor else self.table.plan(frame.f_code)
-            if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
-                self._on_line(frame)
-            if F_LOCALS:
-                releasing = releasing_lines(frame.f_code) if plan is None else plan.releasing
-                if frame.f_lineno in releasing:
-                    drop_cache(frame)
+            if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.eventful):
+                self._on_eventful_line(frame, plan)
         elif self.off:
             return None
         elif event == "exception":
@@ -286,6 +281,13 @@ class Tracer:
         elif self.mode is not RUN and event == "return":
             self._on_return(frame, arg)
         return None
+
+    def _on_eventful_line(self, frame: types.FrameType, plan: Plan | None) -> None:
+        if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
+            self._on_line(frame)
+        releasing = releasing_lines(frame.f_code) if plan is None else plan.releasing
+        if frame.f_lineno in releasing:
+            drop_cache(frame)
 
     def _on_raise(self, frame: types.FrameType, event: str, arg: Any) -> None:
         """The trace function inside a frame for which only exceptions matter."""
