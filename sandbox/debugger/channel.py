@@ -88,6 +88,8 @@ class SentBreakpoint(Breakpoint):
 
     source: str | None = None
     around: tuple[str, ...] = ()
+    unseen: str = ""
+    """Why it may miss executions of its line, if it may."""
 
 
 class BreakpointNews(Part):

@@ -557,7 +557,7 @@ class Debugger:
         raised = event.state is State.POST_MORTEM and event.stop_reason is not None
         if self._ran_code and (ended or raised):
             event = replace(event, notes=(*event.notes, CHANGED_LIVE))
-        self._zero_hits.learn(answer, event, self._records)
+        self._zero_hits.learn(answer, event, self._points or {})
         unhit = self._zero_hits.notes(event, self._records.values())
         event = replace(event, notes=(*event.notes, *unhit))
         if self._paused >= LONG_PAUSE and _tells_time_limit(event):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from sandbox.debugger.records import Action, Breakpoint, DebugEvent, State, StopReason
@@ -37,13 +37,20 @@ class ZeroHits:
         """Whether another tracer is known to have hidden what ran."""
         self._over = False
         """Whether the program has come to its end, rather than that the debugger lost it."""
-        self._from_start: Collection[int] = ()
+        self._from_start: Set[int] = frozenset()
         """Numbers of the breakpoints that were set before the program ran."""
-        self._in_run: Collection[int] = ()
+        self._in_run: Set[int] = frozenset()
         """Numbers of those that were set before it ended."""
+        self._unseen: dict[int, str] = {}
+        """By number: why a breakpoint may miss executions of its line."""
 
-    def learn(self, answer: dict[str, Any], event: DebugEvent, points: Iterable[int]) -> None:
+    def learn(
+        self, answer: dict[str, Any], event: DebugEvent, points: Mapping[int, dict[str, Any]]
+    ) -> None:
         """Learn from an answer, after which these breakpoints are set."""
+        self._unseen = {number: point.get("unseen", "") for number, point in points.items()}
+        # After the program's end a number may be given again.
+        self._in_run &= points.keys()
         self.child_processes |= bool(answer.get("child_processes"))
         self.hidden |= bool(answer.get("hidden"))
         if event.action in (Action.START, Action.RESTART):
@@ -79,4 +86,6 @@ class ZeroHits:
         if point.exception:
             return NOT_UNHANDLED if point.uncaught else NOT_RAISED
         meaning = NOT_REACHED if point.number in self._from_start else NOT_SINCE
-        return meaning + OR_FALSE if point.condition else meaning
+        meaning += OR_FALSE if point.condition else ""
+        unseen = self._unseen.get(point.number)
+        return f"{meaning}; it {unseen}" if unseen else meaning

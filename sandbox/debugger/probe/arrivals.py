@@ -201,7 +201,7 @@ def in_debugger(thread: int, frame: types.FrameType | None) -> bool:
     if thread in RUNNING_CONDITIONS:
         return True
     while frame is not None and frame.f_code.co_filename not in RUNS_PROGRAM:
-        if frame.f_code.co_filename == CALLBACKS:
+        if frame.f_code.co_filename in CALLBACKS:
             return True
         frame = frame.f_back
     return False

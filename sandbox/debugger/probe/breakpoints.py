@@ -13,13 +13,15 @@ import dis
 import re
 import sys
 import types
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from .interpreter import (
+    body_lines,
     entry_offset,
     import_standard,
     is_compiled,
     line_at,
+    releasing_lines,
 )
 from .own import monotonic, read_file
 from .statements import Flow, Statement
@@ -70,13 +72,14 @@ class Breakpoint:
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
+        self.unseen = ""
+        """Why it may miss executions of its line, if it may."""
         self.false_conditions = 0
         """How often its condition was false."""
-        self.code: types.CodeType | None = None
-        self.codes: dict[types.CodeType, types.CodeType] = {}
-        """A condition with private names, by the program's code that it is for."""
+        self.codes: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        """By id: the program's code, and the condition compiled for it."""
         if self.condition is not None:
-            self.code = parsed("condition", self.condition)
+            parsed("condition", self.condition)
         for expression in (*self.watch, *arguments.get("collect", ())):
             parsed("watch", expression)
 
@@ -104,8 +107,9 @@ class Breakpoint:
             moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             once = ", and stops once in each call" if self.at_entry else ""
             notes.append(f"breakpoint {self.number} {moved}{once}")
-        if self.line in source.unseen:
-            notes.append(f"breakpoint {self.number} {UNSEEN.format(*sys.version_info)}")
+        self.unseen = source.unseen.get(self.line, "")
+        if self.unseen:
+            notes.append(f"breakpoint {self.number} {self.unseen}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
             instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
@@ -136,6 +140,18 @@ class Breakpoint:
             names.append("present")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
+    def in_newer(self, code: types.CodeType) -> bool:
+        """Whether it is in code of a newer text of its file: in the function of the same name, or
+        at the same line."""
+        inner = {each.co_firstlineno for each in code.co_consts if isinstance(each, types.CodeType)}
+        if not self.at_entry:
+            return self.line in body_lines(code) and self.line not in inner
+        qualified = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+        wanted = self.function or qualified
+        if not hasattr(code, "co_qualname"):
+            wanted = wanted.rpartition(".")[2]
+        return qualified == wanted and any(name == code.co_name for name, _ in self.owners)
+
     def take(self, watch: list[str]) -> str:
         """Take expressions to watch, if there are any. Returns what to say of it."""
         if not watch or watch == self.watch:
@@ -164,7 +180,10 @@ class Plan:
     ) -> None:
         self.code = code
         self.points = points
+        self.notes: list[str] = []
+        """What to say at each hit."""
         self.offset = entry_offset(code)
+        self.releasing = releasing_lines(code)
         self.at_entry = [point for point in points if point.at_entry]
         self.by_line: dict[int, list[Breakpoint]] = {}
         for point in points:
@@ -183,6 +202,8 @@ class Plan:
                 self.silent.update(flow.silent(line, statement))
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
+        self.eventful = self.lines | self.releasing
+        """Lines at whose event the trace function has something to do."""
         labels = dis.findlabels(code.co_code) if self.at_entry else []  # type: ignore[arg-type]  # it takes bytes
         self.reentered = self.offset in labels
         """Whether a loop comes back to the first line, which is no call."""
@@ -235,11 +256,15 @@ def follow(lines: list[str], line: int, known: list[str]) -> tuple[int, bool]:
 
 DESCRIBED = (
     *("number", "line", "function", "condition", "temporary", "hits", "exception", "uncaught"),
-    *("pending", "watch"),
+    *("pending", "watch", "unseen"),
 )
 """Fields of a breakpoint that the host is told as they are."""
 NEVER_HELD = (
     "breakpoint {} was reached {} time{} in this run, and its condition was false each time"
+)
+NEWER = (
+    "{} was written while the program runs, and this code is of the newer text: breakpoints are at "
+    "the same lines there, and in the functions of the same names"
 )
 MANY_CODES = 200_000
 """Most code objects remembered, for programs that compile without end."""
@@ -344,10 +369,10 @@ class BreakpointTable:
         notes = []
         for point in self.breakpoints.values():
             if point.false_conditions and not point.hits:
-                told = NEVER_HELD.format(
+                note = NEVER_HELD.format(
                     point.number, point.false_conditions, "s" * (point.false_conditions > 1)
                 )
-                notes.append(told)
+                notes.append(f"{note}; it {point.unseen}" if point.unseen else note)
                 point.false_conditions = 0
         return notes
 
@@ -373,6 +398,15 @@ class BreakpointTable:
                     self.plans.pop(key, None)
                     self.only_raising.pop(key, None)
         return True
+
+    def hit(self, points: Iterable[Breakpoint]) -> list[Breakpoint]:
+        """Count the hit of each breakpoint that has not been removed meanwhile. Called by one
+        thread after the other, as each stops, so that no two have the same number."""
+        hit = [p for p in points if p.temporary or p.number in self.breakpoints]
+        for point in hit:
+            point.hits += 1
+            self.untold.add(point.number)
+        return hit
 
     def news(self) -> Json:
         """Changes since the last call."""
@@ -405,14 +439,20 @@ class BreakpointTable:
             return known
         points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
         key = (code.co_name, code.co_firstlineno)
-        own = [point for point in points if key in point.owners]
+        newer = bool(points) and self.workspace.runs_newer(code)
+        if newer:
+            own = [point for point in points if point.in_newer(code)]
+        else:
+            own = [point for point in points if key in point.owners]
         raises = self.trace_raises and bool(self.raised.points)
         raises = raises and self.workspace.mine(code.co_filename)
         plan = None
         if own or raises or code is self.entry_code:
             path = self.workspace.canonical(code.co_filename)
-            statements = self.workspace.source(path).statements if own else {}
+            statements = self.workspace.source(path).statements if own and not newer else {}
             plan = Plan(code, own, code is self.entry_code, statements)
+            if newer:
+                plan.notes.append(NEWER.format(self.workspace.relative(path)))
             self.plans[id(code)] = plan
             if not plan.lines:
                 self.only_raising[id(code)] = code
@@ -590,10 +630,6 @@ class KindCache:
         return known[1]
 
 
-UNSEEN = (
-    "may miss executions: CPython {}.{} can jump over a `continue` straight from the condition "
-    "before it; set one on the condition's line to see all"
-)
 ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
 """What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
 
@@ -612,7 +648,10 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    instruction = dis.opname[code.co_code[frame.f_lasti]]
+    instruction = dis.opname[code.co_code[max(frame.f_lasti, 0)]]
+    unstarted = frame.f_lasti < 0 or instruction == "RETURN_GENERATOR"
+    if unstarted and isinstance(error, GeneratorExit):
+        return False  # before CPython 3.12 it ends a generator that has run nothing
     if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
         return False
     if instruction == "RAISE_VARARGS":

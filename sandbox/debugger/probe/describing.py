@@ -16,6 +16,7 @@ from .interpreter import (
     qualified_name,
 )
 from .own import get_ident, monotonic, sleep
+from .unhandled import thread_name
 from .values import Field, Rendered, render, type_name
 from .wire import CONTROL, TICK, Interrupted, Json, Refusal
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 SAMPLE = 0.002
 """Seconds for which threads are watched to tell running from waiting ones."""
+
+
+LEFT = "before: an exception has left these frames"
+"""What a thread is doing that has raised the exception of a stop and gone on."""
 
 
 class ThreadAt(NamedTuple):
@@ -116,13 +121,10 @@ class Describer:
         raised: Raised | None,
         returned: tuple[str, object] | None,
     ) -> Json:
-        # `current_thread` would create a record for a thread that has none.
-        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
-        main = threading.main_thread()
         stop: Json = {
             "reason": reason,
             "depth": len(frames),
-            "thread": None if thread is main else getattr(thread, "name", str(get_ident())),
+            "thread": self.named(thread_name()),
         }
         if frames:
             stop.update(self.place(frames[0]), source=self._context(frames[0]))
@@ -131,6 +133,11 @@ class Describer:
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
+
+    @staticmethod
+    def named(thread: str) -> str | None:
+        """A thread's name as a stop tells it: None for the main thread."""
+        return None if thread == threading.main_thread().name else thread
 
     def native_threads(self) -> dict[str, str]:
         """The name and the location of each thread, by the kernel's id."""
@@ -147,11 +154,12 @@ class Describer:
         first frame is the number of those `before`."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
+        line = self.workspace.line
         shown = [
             dict(
                 self.place(at),
                 index=index,
-                source=self.workspace.line(at.frame.f_code.co_filename, at.line),
+                source=line(at.frame.f_code.co_filename, at.line, at.frame.f_code),
             )
             for index, at in enumerate(frames[first : first + limit], before + first)
         ]
@@ -163,9 +171,18 @@ class Describer:
                 answer["next_start"] = before + first + len(shown)
         return answer
 
-    def threads(self, stopped: list[FrameAt]) -> Json:
-        """Every thread and its frames; `stopped` are those of the one that stopped."""
+    def threads(self, stopped: list[FrameAt], raised_in: str | None) -> Json:
+        """Every thread and its frames; `stopped` are those of the stop. If an exception has left
+        these, `raised_in` is the thread that they were in."""
         every, limit = all_threads(), self.limits["max_values"]
+        own = every[0]
+        every[0] = own._replace(frames=stopped)
+        if raised_in is not None:
+            live = live_frames(sys._getframe(1))
+            now = [at for at in live if not self.workspace.internal(at.frame.f_code.co_filename)]
+            if now or raised_in != own.name:
+                before = ThreadAt(raised_in, True, LEFT, stopped)
+                every[:1] = [before, own._replace(current=False, frames=now)]
         shown = []
         for thread in every[:limit]:
             frames = stopped if thread.current else self.visible(thread.frames)
@@ -220,7 +237,7 @@ class Describer:
     def _context(self, at: FrameAt) -> list[str]:
         """Numbered lines around a stop: `->` marks the current one, `*` a breakpoint."""
         filename = at.frame.f_code.co_filename
-        lines = self.workspace.text(filename)
+        lines = self.workspace.text_of(at.frame.f_code)
         watched = {p.line for p in self.table.by_path.get(self.workspace.canonical(filename), ())}
         around = self.limits["context_lines"]
         shown = range(max(at.line - around, 1), min(at.line + around, len(lines)) + 1)

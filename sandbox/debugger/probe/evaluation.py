@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dis
 import io
-import re
 import sys
 import threading
 import types
 from contextlib import suppress
-from functools import lru_cache
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 from .breakpoints import Breakpoint
+from .expressions import (
+    CLASS,
+    NO_VALUE_HERE,
+    OPTIMIZED,
+    RAISED,
+    PrivateNames,
+    WithReceiver,
+    class_of_method,
+    compiled,
+    is_async,
+    own_names,
+    private_class,
+    value_in,
+    without_value,
+)
 from .interpreter import (
     assign_locals,
     frame_locals,
     import_standard,
-    inlined,
     qualified_name,
     traceback_frames,
 )
@@ -60,54 +71,7 @@ def raise_in(thread: int, kind: type | None) -> None:
     )
 
 
-NO_VALUE_HERE = "local variable {!r} has no value here"
-WITHOUT_VALUE = re.compile(r"free variable '(\w+)'")
-"""CPython's words for that, of a variable around the function that runs."""
-LOADS = ("LOAD_NAME", "LOAD_GLOBAL")
-OPTIMIZED = 1
-"""Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
-
-
-class Names(Dict[str, Any]):
-    """A namespace for `eval` in which it is an error to read a variable that has no value now, as
-    it is for the program, even if a global or a built-in has its name."""
-
-    def __init__(self, names: Json, unassigned: frozenset[str]) -> None:
-        super().__init__(names)
-        self._unassigned = unassigned
-
-    def __missing__(self, name: str) -> Any:
-        if name in self._unassigned:
-            raise UnboundLocalError(NO_VALUE_HERE.format(name))
-        raise KeyError(name)
-
-
-def names_in(frame: types.FrameType, variables: Json) -> tuple[Names, Names]:
-    """What an expression in a frame with these variables sees as globals and as locals. Lambdas and
-    comprehensions see the globals alone, so these have the variables too."""
-    unassigned = own_names(frame.f_code).difference(variables)
-    every = {**frame.f_globals, **variables}
-    for name in unassigned.intersection(every):
-        del every[name]
-    return Names(every, unassigned), Names(variables, unassigned)
-
-
-@lru_cache(maxsize=1000)
-def own_names(code: types.CodeType) -> frozenset[str]:
-    """The variables that code has, and those of functions around it that it uses: names that mean
-    no global. Other code than functions looks up its own in globals too."""
-    if not code.co_flags & OPTIMIZED:
-        return frozenset(code.co_freevars)
-    return frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars)) - inlined(code)
-
-
-@lru_cache(maxsize=1000)
-def read_names(code: types.CodeType) -> frozenset[str]:
-    """The globals and variables that an expression's code reads, also in its lambdas."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    loads = (each for each in dis.get_instructions(code) if each.opname in LOADS)
-    return frozenset(each.argval for each in loads).union(*map(read_names, inner))
 
 
 RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
@@ -115,30 +79,28 @@ RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
 
 
 def condition_holds(
-    point: Breakpoint, frame: types.FrameType, raised: BaseException | None = None
+    point: Breakpoint,
+    frame: types.FrameType,
+    workspace: Workspace,
+    raised: BaseException | None = None,
 ) -> tuple[bool, str | None]:
     """Whether to stop, and a note. A condition that fails or runs too long stops too.
 
     The condition of an exception breakpoint sees the exception as `__exception__`.
     """
-    if point.code is None:
+    if point.condition is None:
         return True, None
     thread = get_ident()
     RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
         variables = frame_locals(frame)
-        names = {**frame.f_globals, **variables}
-        code = point.code
-        if point.condition is not None and "__" in point.condition:
-            code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
-            point.codes[frame.f_code] = code
-        # `Names` are slow for each of a million visits, and rarely needed.
-        others = [name for name in read_names(code) if name not in variables]
-        if others and not own_names(frame.f_code).isdisjoint(others):
-            names, variables = names_in(frame, variables)
         if raised is not None:
-            names["__exception__"] = raised
-        return bool(eval(code, names, variables)), None
+            variables[RAISED] = raised
+        known = point.codes.get(id(frame.f_code))
+        if known is None:
+            code = compiled(point.condition, frame, variables, workspace)
+            known = point.codes[id(frame.f_code)] = frame.f_code, code
+        return bool(value_in(known[1], frame, variables)), None
     except Interrupted:
         message = "the condition of breakpoint {} did not end and was interrupted"
         return True, message.format(point.number)
@@ -280,16 +242,14 @@ class Evaluator:
 
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
-        names, variables = names_in(frame, frame_locals(frame))
-        if self.raised is not None:
-            names.setdefault("__exception__", self.raised)
+        variables = frame_locals(frame)
+        if self.raised is not None and RAISED in expression and RAISED not in frame.f_globals:
+            variables.setdefault(RAISED, self.raised)
 
         def work() -> Any:
-            code = compiled(expression, frame, AWAITS if is_async(frame.f_code) else 0)
-            value = eval(code, names, variables)
-            if is_async(code):
-                value = awaited(value)
-            return dict(value) if type(value) is Names else value  # of `locals()`
+            code = compiled(expression, frame, variables, self.workspace)
+            value = value_in(code, frame, variables)
+            return awaited(value) if is_async(code) else value
 
         return self.guarded(work)
 
@@ -311,17 +271,10 @@ class Evaluator:
             self.value_started = 0.0
 
 
-AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-ASYNC = 0x80 | 0x200
-"""Flags of the code of coroutines and asynchronous generators."""
 HAS_TO_WAIT = (
     "this has to wait for something else in the program, which stands still while it is paused: "
     "it was cancelled"
 )
-
-
-def is_async(code: types.CodeType) -> bool:
-    return bool(code.co_flags & ASYNC)
 
 
 def awaited(coroutine: Any) -> object:
@@ -334,40 +287,6 @@ def awaited(coroutine: Any) -> object:
         future._asyncio_future_blocking = False  # else the program could not await it any more
     coroutine.close()
     raise RuntimeError(HAS_TO_WAIT)
-
-
-def compiled(expression: str, frame: types.FrameType, flags: int = 0) -> types.CodeType:
-    """The expression's code, as `with_private_names` makes it for a frame."""
-    text = expression.strip()
-    try:
-        if "__" not in text:
-            code: types.CodeType = compile(text, "<expression>", "eval", flags, dont_inherit=True)
-            return code
-        tree = ast.parse(text, "<expression>", "eval")
-    except SyntaxError as error:
-        try:
-            compile(text, "<expression>", "exec", dont_inherit=True)
-        except SyntaxError:
-            raise error from None
-        raise SyntaxError("a statement, not an expression: it did not run") from None
-    with_private_names(tree, frame)
-    code = compile(tree, "<expression>", "eval", flags)
-    return code
-
-
-def with_private_names(tree: ast.AST, frame: types.FrameType) -> None:
-    """Change names such as `__size` to `_Cart__size`, as the class does whose method or body the
-    frame runs."""
-    qualified = str(getattr(frame.f_code, "co_qualname", None) or qualified_name(frame))
-    if frame.f_locals is not frame.f_globals and "__qualname__" in frame.f_locals:
-        qualified += ".body"
-    methods = [part for part in qualified.split(".<locals>.") if "." in part]
-    owner = methods[-1].split(".")[-2].lstrip("_") if methods else ""
-    for node in ast.walk(tree) if owner else ():
-        for field in ("attr", "id", "arg", "name"):
-            name = getattr(node, field, None) or ""
-            if name.startswith("__") and not name.endswith("__"):
-                setattr(node, field, f"_{owner}{name}")
 
 
 class Evaluating:
@@ -404,7 +323,9 @@ NO_VALUE = ("exec", "setattr", "delattr")
 """Functions that are called for what they do: they return None."""
 
 
-def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]]:
+def run_code(
+    code: str, frame: types.FrameType, workspace: Workspace
+) -> tuple[Field | None, list[str]]:
     """Run statements in a frame. Returns the last one and its value if it is an expression, and
     notes about them.
 
@@ -417,7 +338,7 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     text = ast.get_source_segment(code, tree.body[-1].value) if is_value else None
     silent = is_value and acts(tree.body[-1].value)
     notes = [NOT_SHOWN] if any(map(asks_for_value, tree.body[:-1])) else []
-    with_private_names(tree, frame)
+    PrivateNames(private_class(frame, workspace)).visit(tree)
     if frame.f_locals is frame.f_globals:
         end = tree.body.pop() if text is not None else None
         exec(compile(tree, "<code>", "exec"), frame.f_globals)
@@ -437,16 +358,19 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
         for name, value in frame_locals(frame).items()
         if name.isidentifier() and name not in declared
     }
+    kind = class_of_method(frame, before) if "super" in code else None
+    if kind is not None:
+        before.setdefault(CLASS, kind)
+        tree = WithReceiver(frame.f_code.co_varnames[0]).visit(tree)
     variables = own_names(frame.f_code) - declared
     inner = inner_function(tree, before, variables, frame.f_globals)
     try:
         value = inner()
     except NameError as error:
-        own = traceback_frames(error)[0].frame.f_code.co_filename == "<code>"
-        name = WITHOUT_VALUE.search(str(error)) if own and type(error) is NameError else None
+        name = without_value(error, "<code>")
         if name is None:
             raise
-        raise UnboundLocalError(NO_VALUE_HERE.format(name[1])) from None
+        raise UnboundLocalError(NO_VALUE_HERE.format(name)) from None
     finally:
         notes += take_back(frame, before, inner)
     told = None if text is None or (value is None and silent) else (text, value)

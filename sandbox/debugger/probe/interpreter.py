@@ -212,8 +212,8 @@ class MoreStack:
 
 
 DEEPEST = 20_000
-CALLBACKS = "<stepinto tracer>"
-"""The module whose functions CPython calls at an event; whatever they call is not the program's."""
+CALLBACKS = ("<stepinto tracer>", "<stepinto monitor>")
+"""The modules whose functions CPython calls at an event: what they call is not the program's."""
 
 
 class FrameAt(NamedTuple):
@@ -243,7 +243,7 @@ def live_frames(frame: types.FrameType | None) -> list[FrameAt]:
     """
     found: list[FrameAt] = []
     while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
-        if frame.f_code.co_filename == CALLBACKS:
+        if frame.f_code.co_filename in CALLBACKS:
             found = []
         else:
             found.append(FrameAt(frame, frame.f_lineno))
@@ -261,6 +261,8 @@ def traceback_frames(error: BaseException) -> list[FrameAt]:
     return found[::-1]
 
 
+DEEPEST_WRAPPED = 10
+"""Most decorators around a method that are looked through."""
 LONGEST_EMPTY = 6
 """Bytes of the code that `PyCode_NewEmpty` makes, which does not run."""
 
@@ -279,12 +281,42 @@ def qualified_name(frame: types.FrameType) -> str:
         return str(name).replace("<locals>.", "")
     if code.co_argcount and code.co_varnames[0] in ("self", "cls"):
         owner = frame.f_locals.get(code.co_varnames[0])
-        kind = owner if isinstance(owner, type) else type(owner)
-        for base in kind.__mro__:
-            names = {code.co_name, "_{}{}".format(base.__name__.lstrip("_"), code.co_name)}
-            if base is not object and names & base.__dict__.keys():
-                return "{}.{}".format(base.__qualname__.replace("<locals>.", ""), code.co_name)
+        kind = defining_class(code, owner)
+        for base, _ in () if kind else methods_named(code, owner):
+            kind = kind or base
+        if kind is not None:
+            return "{}.{}".format(kind.__qualname__.replace("<locals>.", ""), code.co_name)
     return code.co_name
+
+
+def methods_named(code: types.CodeType, owner: object) -> Iterator[tuple[type, object]]:
+    """The methods of a code's name, each with its class, by a method's first argument."""
+    kind = owner if issubclass(type(owner), type) else type(owner)
+    for base in type.__dict__["__mro__"].__get__(kind):
+        members = type.__dict__["__dict__"].__get__(base)
+        private = f"_{type.__dict__['__name__'].__get__(base).lstrip('_')}{code.co_name}"
+        for name in (code.co_name, private):
+            if base is not object and name in members:
+                yield base, members[name]
+
+
+def defining_class(code: types.CodeType, owner: object) -> type | None:
+    """The class whose method has the code, by the method's first argument."""
+    for base, method in methods_named(code, owner):
+        if any(each is code for each in codes_of(method)):
+            return base
+    return None
+
+
+def codes_of(method: Any) -> Iterator[types.CodeType]:
+    """The code of what a class has as a method, and of what that wraps."""
+    if type(method) in (staticmethod, classmethod):
+        method = method.__func__
+    parts = [method.fget, method.fset, method.fdel] if type(method) is property else [method]
+    for _ in range(DEEPEST_WRAPPED):
+        functions = [part for part in parts if type(part) is types.FunctionType]
+        yield from (part.__code__ for part in functions)
+        parts = [vars(part).get("__wrapped__") for part in functions]
 
 
 @lru_cache(maxsize=1000)
@@ -330,6 +362,45 @@ def keep_cells(frame: types.FrameType | None) -> None:
         _ = frame.f_locals
 
 
+F_LOCALS = {(3, 8): (56,), (3, 9): (56,), (3, 10): (56,), (3, 11): (24, 24)}.get(
+    sys.version_info[:2], ()
+)
+"""Offsets in bytes to the pointer to a frame's cached variables, by pointers from the frame on.
+From CPython 3.12 on no event fills that cache."""
+if sys.maxsize < 2**32 or hasattr(sys, "getobjects"):  # objects are laid out otherwise
+    F_LOCALS = ()
+
+
+@lru_cache(maxsize=1000)
+def releasing_lines(code: types.CodeType) -> frozenset[int]:
+    """The lines that delete a variable, or set one to None, to let go of its object."""
+    found: set[int] = set()
+    lines, constant = instruction_lines(code) if F_LOCALS else {}, False
+    for at in dis.get_instructions(code) if F_LOCALS else ():
+        if at.opname == "DELETE_FAST" or (at.opname == "STORE_FAST" and constant):
+            found.add(lines[at.offset] or 0)
+        constant = at.opname == "LOAD_CONST" and at.argval is None
+    return frozenset(found)
+
+
+def drop_cache(frame: types.FrameType) -> None:
+    """Drop the cache of a function's variables, which the event of a line has filled, before that
+    ends: so an object goes as soon as the program lets go of it, and not one line later."""
+    cache, code = frame.f_locals, frame.f_code
+    names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    own = code.co_flags & 0x2 and names.issuperset(cache)
+    if not F_LOCALS or not own or sys.getrefcount(cache) > CACHE_REFERENCES:
+        return  # the program has it, or it has names of `exec`
+    ctypes = import_standard("ctypes")
+    address = id(frame)
+    for offset in F_LOCALS[:-1]:
+        address = ctypes.c_void_p.from_address(address + offset).value
+    pointer = ctypes.c_void_p.from_address(address + F_LOCALS[-1])
+    if pointer.value == id(cache):
+        pointer.value = None
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(cache))
+
+
 CACHE_REFERENCES = 3
 """To a frame's cached variables if only the frame has them: its own, and those of the count."""
 KEEPS_CACHE = sys.version_info < (3, 13)
@@ -345,7 +416,8 @@ def forget_locals(frame: types.FrameType, traced: bool) -> None:
     if not KEEPS_CACHE or not frame.f_code.co_flags & 0x2:
         return
     if traced and sys.version_info < (3, 11):
-        return  # CPython takes its variables from there; the next line's event replaces them
+        drop_cache(frame)  # else CPython takes its variables from there
+        return
     cache, code = frame.f_locals, frame.f_code
     if sys.getrefcount(cache) > CACHE_REFERENCES:
         return

@@ -38,6 +38,8 @@ class OtherTracers:
         """The functions that the debugger set last."""
         self.hidden = False
         """Whether another tracer has hidden breakpoints."""
+        self.not_called = False
+        """Whether the program has set a trace function."""
 
     def set_trace(self, function: Any) -> None:
         """`sys.settrace`, for the debugger. None leaves a tracer in C that the program started."""
@@ -52,7 +54,7 @@ class OtherTracers:
         sys.gettrace = lambda: getattr(self.programs, "function", None)
         for name in ("settrace", "settrace_all_threads"):
             if hasattr(threading, name):
-                setattr(threading, name, lambda function: None)
+                setattr(threading, name, self._on_set_for_threads)
         setattr(Bdb, "set_trace", pausing(Bdb.set_trace, self._pause_after))  # noqa: B010
 
     def _on_set(self, function: Any) -> None:
@@ -65,6 +67,12 @@ class OtherTracers:
         if isinstance(getattr(function, "__self__", None), Bdb):
             self._replace(function, caller)
         elif function is not None and self._is_asked(caller):
+            self.not_called = True
+            self._tell(NOT_CALLED)
+
+    def _on_set_for_threads(self, function: Any) -> None:
+        if function is not None and self._is_asked(sys._getframe(1)):
+            self.not_called = True
             self._tell(NOT_CALLED)
 
     def _tell(self, note: str) -> None:
@@ -107,6 +115,10 @@ class OtherTracers:
         self._tell(CALLED.format(place))
         tracer.pause_after(frame)
         return True
+
+    def reasons(self) -> list[str]:
+        """Notes on what may have made the program fail that would not without a debugger."""
+        return [NOT_CALLED] if self.not_called else []
 
     def notice(self) -> list[str]:
         """Notice, at a stop or at the end, whether another tracer has replaced the debugger's in

@@ -29,7 +29,7 @@ from .memory import SPARE, widen_tracebacks
 from .outcomes import Outcomes
 from .own import INTERRUPT, get_ident, monotonic, set_handler
 from .tracer import INTO, OUT, OVER, Hits, Tracer
-from .unhandled import Unhandled
+from .unhandled import Unhandled, thread_name
 from .values import Bounds
 from .wire import RUN_ACTIONS, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
@@ -40,16 +40,18 @@ class Actions:
 
     def __init__(self, session: Session) -> None:
         self.link, self.table, self.tracer = session.link, session.table, session.tracer
-        self.evaluator = session.evaluator
+        self.evaluator, self.workspace = session.evaluator, session.workspace
         self.describer = describer = session.describer
         self.watch_unhandled = session.watch_unhandled
         self.frames: list[FrameAt] = []
         self.others: list[list[FrameAt]] = []
         """Those of the exception's causes and members, whose indices come after."""
+        self.raised_in: str | None = None
+        """The thread whose frames these are, if an exception has left them."""
         self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
             "stack": self._stack,
-            "threads": lambda given: describer.threads(self.frames),
+            "threads": lambda given: describer.threads(self.frames, self.raised_in),
             "evaluate": self._evaluate,
             "fields": self._fields,
             "run_code": self._run_code,
@@ -132,7 +134,9 @@ class Actions:
         # The code's output belongs to the answer, even if the program captures its own output.
         printed, sys.stdout = sys.stdout, stdout
         try:
-            found, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
+            found, error = self.evaluator.guarded(
+                lambda: run_code(arguments["code"], frame, self.workspace)
+            )
             if error:
                 return error
             last, notes = found
@@ -261,7 +265,8 @@ class Session:
             self.entered = True
             self.table.arm_entry(None)
         with ARRIVALS, self.lock, MoreStack():
-            if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
+            counted = self.table.hit(hit)
+            if hit and not counted:
                 return  # removed while this thread waited for its turn
             self.evaluator.pause(exception)
             self.notes += self.tracer.others.notice()
@@ -272,7 +277,7 @@ class Session:
             self.state = "runtime_error" if exception is not None else "runtime"
             raised = None if exception is None else Raised(exception, self.describer)
             stop = self.describer.stop(frames, reason, raised, returned)
-            described = [self.table.describe(point) for point in hit]
+            described = [self.table.describe(point) for point in counted]
             # Dropped at once, so that the debugger does not keep the program's objects alive.
             del exception, returned
             answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
@@ -304,14 +309,15 @@ class Session:
         if self.table.uncaught.points:
             self.unhandled.watch_all()
 
-    def at_unhandled(self, error: BaseException, why: str) -> None:
-        """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it."""
+    def at_unhandled(self, error: BaseException, why: str, thread: str | None = None) -> None:
+        """Nothing handles an exception, and the program goes on: stop if a breakpoint is for it.
+        `thread`: the name of the one that raised it, if that is not this one."""
         if self.serving_here() or self.tracer.off or not self.table.uncaught.points:
             return
         with self.lock:  # so that one thread is counted and served after the other
             hits = self._hits_at_end(error)
             if hits.points:
-                self._after_loss(error, UNHANDLED.format(why), hits)
+                self._after_loss(error, UNHANDLED.format(why), hits, thread)
 
     def _hits_at_end(self, error: BaseException) -> Hits:
         """The breakpoints hit by an exception that nothing handles, or by a member of its group."""
@@ -321,7 +327,7 @@ class Session:
             frames = self.describer.passed(each) if points else []
             if frames:
                 more = self.tracer.count(points, frames[0].frame, each)
-                hits.points.extend(more.points)
+                hits.points.extend(self.table.hit(more.points))
                 hits.notes.extend(more.notes)
         return hits
 
@@ -331,10 +337,18 @@ class Session:
         every = [at.frame for at in live_frames(sys._getframe(1))]
         return [frame for frame in every if self.workspace.mine(frame.f_code.co_filename)]
 
-    def _after_loss(self, error: BaseException, note: str, hits: Hits | None = None) -> None:
+    def _after_loss(
+        self,
+        error: BaseException,
+        note: str,
+        hits: Hits | None = None,
+        thread: str | None = None,
+    ) -> None:
         """An exception has ended a part of the program: serve requests until the rest goes on."""
         with ARRIVALS:
+            self.actions.raised_in = thread or thread_name()
             action = self._after_end(error, "runtime_error", [note], hits)
+            self.actions.raised_in = None
             frames = self._running_frames()
             if action == "continue" or not frames:
                 SPARE.make_room()
@@ -358,9 +372,12 @@ class Session:
             frames = raised.frames
             self.state = state
             stop = self.describer.stop(frames, "exception", raised, None)
+            if self.actions.raised_in is not None:
+                stop["thread"] = self.describer.named(self.actions.raised_in)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             notes += self.table.never_held() if state == "post_mortem" else []
+            notes += self.tracer.others.reasons()
             answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)

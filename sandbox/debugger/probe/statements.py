@@ -95,12 +95,66 @@ def _header(node: ast.AST) -> set[int]:
     return _lines(first, node.end_lineno)
 
 
-def unseen_lines(tree: ast.AST) -> set[int]:
-    """The lines of `continue` statements that CPython before 3.10 may jump over without an event,
-    from a condition to the head of the loop."""
+JUMPED_OVER = (
+    "may miss executions: CPython {}.{} can jump over a `{}` straight from the condition before "
+    "it; set one on the condition's line to see all"
+)
+NO_CODE = (
+    "may miss executions, or stop at the end of another branch: CPython {}.{} makes no code for "
+    "this statement; set one on the condition's line to see all"
+)
+
+
+def unseen_lines(tree: ast.AST) -> dict[int, str]:
+    """What to say of a breakpoint at a line of which CPython before 3.10 tells no event, or a wrong
+    one: at a jump that it takes from the condition before, and at a statement without code."""
+    found: dict[int, str] = {}
     if sys.version_info >= (3, 10):
-        return set()
-    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Continue)}
+        return found
+    breaks = _breaks_of_while(tree)
+    for node, follows_branches in _placed(tree):
+        jumps = isinstance(node, ast.Continue) or (node in breaks and follows_branches)
+        if jumps:
+            kind = type(node).__name__.lower()
+            found[node.lineno] = JUMPED_OVER.format(*sys.version_info[:2], kind)
+        elif follows_branches and _has_no_code(node):
+            found[node.lineno] = NO_CODE.format(*sys.version_info[:2])
+    return found
+
+
+def _placed(tree: ast.AST) -> Iterator[tuple[ast.stmt, bool]]:
+    """Each statement, and whether a condition, or the end of a branch, leads to it."""
+    for parent in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            before = parent
+            for node in block if isinstance(block, list) else ():
+                branch = name == "orelse" or isinstance(parent, ast.If)
+                yield node, branch or (before is not parent and hasattr(before, "body"))
+                before = node
+
+
+def _breaks_of_while(tree: ast.AST) -> set[ast.AST]:
+    """Those that leave a `while`: of a `for` they have to clear its iterator, and are seen."""
+    found: set[ast.AST] = set()
+    for loop in ast.walk(tree):
+        left = list(loop.body) if isinstance(loop, ast.While) else []
+        while left:
+            node = left.pop()
+            if isinstance(node, ast.Break):
+                found.add(node)
+            elif not isinstance(node, (ast.For, ast.AsyncFor, ast.While, *SCOPES)):
+                left += _children(node)  # type: ignore[arg-type]
+    return found
+
+
+def _has_no_code(node: ast.AST) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assert):
+        return isinstance(node.test, ast.Constant) and bool(node.test.value)
+    is_bare = isinstance(node, ast.AnnAssign) and node.value is None
+    return is_bare or isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal))
 
 
 def failure_lines(tree: ast.AST) -> set[int]:
@@ -164,6 +218,8 @@ class Flow:
         """Other jumps back, with their targets."""
         self.branches: dict[int, list[int]] = {}
         """Conditional jumps in comprehensions, with what may follow."""
+        self.tests: dict[int, list[int]] = {}
+        """Other conditional jumps, likewise."""
         self.ends: set[int] = set()
         """What ends a turn of a comprehension, a `with`, an `except`, an `async for` or an `await`:
         it may have the line of something else, such as of an element that was left out."""
@@ -179,6 +235,8 @@ class Flow:
                 self.ends.add(at.offset)
             if after is not None and (is_comprehension or at.offset in self.depths):
                 self._add_turn(at, after)
+            elif after is not None and at.opname.startswith("POP_JUMP"):
+                self.tests[at.offset] = [after.offset, at.argval]
         self.ends |= _clean_ups(instructions)
         for first, end, target in _handlers(code):
             for offset in self.lines:
@@ -213,18 +271,33 @@ class Flow:
 
     def silent(self, line: int, statement: Statement) -> dict[int, int]:
         """Jumps that begin an execution of a line, though `sys.monitoring` reports no line, with
-        their targets: back to the same line, and from a condition that has the line of a
-        comprehension's element."""
+        their targets: back to the same line, from the last test of a loop on one line to what
+        follows, and from a condition that has the line of a comprehension's element."""
         depth = self._depth(line)
         found: dict[int, int] = {}
         for offset, target in self.back.items():
             loops = self.lines[offset] == self.lines.get(target) == line
             if loops and line in statement.heads and self.depths.get(offset, 0) <= depth:
                 found[offset] = target
+                found.update(self._leaving(target, offset))
         for offset, targets in self.branches.items():
             if self.depths.get(offset, 0) <= depth and self._is_alone(offset, line):
                 found.update((offset, to) for to in targets if self._runs(to, line))
         return found
+
+    def _leaving(self, first: int, last: int) -> dict[int, int]:
+        """The conditional jumps out of a loop's instructions, which have no other test than one
+        that comes after the body. (CPython 3.12 has gone on to the next line at their events.)"""
+        return (
+            {}
+            if sys.version_info < (3, 13)
+            else {
+                offset: target
+                for offset, targets in self.tests.items()
+                for target in targets
+                if first < offset < last and not first <= target <= last
+            }
+        )
 
     def repeats(self, line: int, statement: Statement) -> set[int]:
         """The offsets where an event of a line begins no execution of its statement."""

@@ -8,140 +8,28 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
-from .evaluation import condition_holds, is_async
+from .evaluation import condition_holds
+from .expressions import is_async
 from .interpreter import (
     LIMIT,
-    NO_LINE,
     NONE_INLINED,
     Inlined,
     MoreStack,
     PendingCall,
+    drop_cache,
     inlined_comprehensions,
     keep_cells,
+    releasing_lines,
     running_frames,
     way_out,
 )
-from .memory import SPARE
+from .monitor import Monitor
 from .other_tracers import OtherTracers, get_trace
 from .own import get_ident
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .session import Session
-
-
-class Monitor:
-    """Breakpoints through `sys.monitoring`: code without one runs at its native speed."""
-
-    def __init__(self, tracer: Tracer, monitoring: Any, tool: int) -> None:
-        self.table = tracer.table
-        self.at_breakpoint, self.at_raise = tracer.at_breakpoint, tracer.at_raise
-        self.steps_in = tracer.steps_in
-        self.monitoring = monitoring
-        self.tool = tool
-        self.watched: list[types.CodeType] = []
-        self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
-        """By thread: the frame and offset where a step has stopped, before the line's event."""
-        self.stopped_before: tuple[int, int] | None = None
-        """The frame's id and the line where a step begins, before the line's event."""
-        events = monitoring.events
-        monitoring.use_tool_id(tool, "stepinto")
-        monitoring.register_callback(tool, events.PY_START, self._on_start)
-        monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
-        monitoring.register_callback(tool, events.PY_THROW, self._on_throw)
-        monitoring.register_callback(tool, events.LINE, self._on_line)
-        monitoring.register_callback(tool, events.JUMP, self._on_jump)
-        monitoring.register_callback(tool, events.BRANCH, self._on_jump)
-        monitoring.register_callback(tool, events.RAISE, self._on_raise)
-        self._choose_events()
-
-    @staticmethod
-    def available(tracer: Tracer) -> Monitor | None:
-        monitoring: Any = getattr(sys, "monitoring", None)
-        for tool in () if monitoring is None else (monitoring.DEBUGGER_ID, 4, 3):
-            if monitoring.get_tool(tool) is None:
-                return Monitor(tracer, monitoring, tool)
-        return None
-
-    def _choose_events(self) -> None:
-        """Exceptions are only monitored while there is a breakpoint on one."""
-        events = self.monitoring.events
-        wanted = events.PY_START | events.PY_RESUME | events.PY_THROW
-        if self.table.raised.points:
-            wanted |= events.RAISE
-        self.monitoring.set_events(self.tool, wanted)
-
-    def _on_raise(self, code: types.CodeType, offset: int, error: BaseException) -> None:
-        if type(error) is MemoryError:
-            SPARE.reserve = None
-        if self.table.raised.matching(type(error)):
-            self.at_raise(sys._getframe(1), error, error.__traceback__)
-
-    def _on_start(self, code: types.CodeType, offset: int) -> Any:
-        plan = self.table.plan(code)
-        if plan is None:
-            return self.monitoring.DISABLE
-        if not self.monitoring.get_local_events(self.tool, code):
-            self._watch(code, plan)
-        if plan.reentered:
-            plan.call(sys._getframe(1))
-            return None
-        if not NO_LINE or offset != plan.offset:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        self.at_breakpoint(frame)
-        self.stopped_before = (id(frame), frame.f_lineno) if self.steps_in(frame) else None
-        return None
-
-    def _on_throw(self, code: types.CodeType, offset: int, error: BaseException) -> None:
-        """A suspended generator or coroutine goes on with an exception."""
-        plan = self.table.plan(code)
-        if plan is not None and not self.monitoring.get_local_events(self.tool, code):
-            self._watch(code, plan)
-
-    def _watch(self, code: types.CodeType, plan: Plan) -> None:
-        events = self.monitoring.events
-        jumps = events.JUMP | events.BRANCH if plan.silent else 0
-        self.monitoring.set_local_events(self.tool, code, events.LINE | jumps)
-        self.watched.append(code)
-
-    def _on_line(self, code: types.CodeType, line: int) -> Any:
-        stopped = self.stopped_at.pop(get_ident(), None) if self.stopped_at else None
-        plan = self.table.plan(code)
-        if plan is None or line not in plan.lines:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        if stopped is None or stopped[0] is not frame or stopped[1] != frame.f_lasti:
-            self.at_breakpoint(frame)
-        return None
-
-    def _on_jump(self, code: types.CodeType, offset: int, target: int) -> Any:
-        plan = self.table.plan(code)
-        if plan is None or offset not in plan.silent:
-            return self.monitoring.DISABLE
-        frame = sys._getframe(1)
-        # A step has a line event for a jump back.
-        steps = target < offset and self.steps_in(frame)
-        if plan.silent[offset] == target and not steps:
-            self.at_breakpoint(frame, target)
-        return None
-
-    def refresh(self) -> None:
-        for code in self.watched:
-            self.monitoring.set_local_events(self.tool, code, 0)
-        self.watched = []
-        for code in {id(frame.f_code): frame.f_code for frame in running_frames()}.values():
-            plan = self.table.plan(code)
-            if plan is not None:
-                self._watch(code, plan)
-        self._choose_events()
-        self.monitoring.restart_events()
-
-    def close(self) -> None:
-        self.monitoring.set_events(self.tool, 0)
-        for code in self.watched:
-            self.monitoring.set_local_events(self.tool, code, 0)
-        self.monitoring.free_tool_id(self.tool)
 
 
 def nested(depth: int) -> tuple[Any, ...]:
@@ -285,7 +173,9 @@ class Tracer:
     def keep_trace_function(self) -> None:
         """Keep it from the program's own tracers. (One in C, such as coverage's, bypasses this: it
         ends the debugger's steps, and before CPython 3.12 its breakpoints, until the next stop.)"""
-        if not self.monitor:
+        if self.monitor:
+            self.monitor.give_way()
+        else:
             threading.settrace(self.filter)
         self.others.keep_out()
 
@@ -379,8 +269,8 @@ class Tracer:
     def _on_event(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             plan = None if self.monitor else self.table.plan(frame.f_code)
-            if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
-                self._on_line(frame)
+            if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.eventful):
+                self._on_eventful_line(frame, plan)
         elif self.off:
             return None
         elif event == "exception":
@@ -391,6 +281,13 @@ class Tracer:
         elif self.mode is not RUN and event == "return":
             self._on_return(frame, arg)
         return None
+
+    def _on_eventful_line(self, frame: types.FrameType, plan: Plan | None) -> None:
+        if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
+            self._on_line(frame)
+        releasing = releasing_lines(frame.f_code) if plan is None else plan.releasing
+        if frame.f_lineno in releasing:
+            drop_cache(frame)
 
     def _on_raise(self, frame: types.FrameType, event: str, arg: Any) -> None:
         """The trace function inside a frame for which only exceptions matter."""
@@ -471,7 +368,11 @@ class Tracer:
         """The breakpoints hit at a line that is about to run."""
         plan = self.table.plan(frame.f_code)
         offset = frame.f_lasti if target is None else target
-        return self.count(plan.due(frame, frame.f_lineno, offset) if plan else (), frame)
+        if plan is None:
+            return Hits([], [])
+        hits = self.count(plan.due(frame, frame.f_lineno, offset), frame)
+        hits.notes.extend(plan.notes if hits.points else ())
+        return hits
 
     def count(
         self,
@@ -479,17 +380,15 @@ class Tracer:
         frame: types.FrameType,
         error: BaseException | None = None,
     ) -> Hits:
-        """Those of the breakpoints due whose conditions hold."""
+        """Those of the breakpoints due whose conditions hold; `BreakpointTable.hit` counts them."""
         hits = Hits([], [])
         for point in due:
-            holds, note = condition_holds(point, frame, error)
-            keep_cells(frame if point.code else None)
+            holds, note = condition_holds(point, frame, self.workspace, error)
+            keep_cells(frame if point.condition else None)
             hits.notes.extend([note] if note else [])
             point.false_conditions += not holds
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):
-                point.hits += 1
-                self.table.untold.add(point.number)
                 hits.points.append(point)
         return hits
 

@@ -11,14 +11,21 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Protocol
 
 from .interpreter import import_standard
+from .own import get_ident
 
-Tell = Callable[[BaseException, str], None]
+
+class Tell(Protocol):
+    """What is called with an unhandled exception, how Python came to know of it, and the name of
+    the thread that raised it, if that is another."""
+
+    def __call__(self, error: BaseException, why: str, thread: str | None = None) -> None: ...
+
 
 THREAD = "it ended this thread"
-LOOP = "asyncio reports it, since no code awaited what raised it"
+LOOP = "asyncio reports it, since no code awaited {}"
 FUTURE = "an executor kept it, and no code asked for it"
 IGNORED = (
     "Python called this by itself (`__del__`, a generator's end ...) and ignores what it raises"
@@ -96,10 +103,22 @@ def watch_loops(loops: Any, tell: Tell) -> None:
     def call_exception_handler(loop: Any, context: Any) -> Any:
         error: Any = context.get("exception") if type(context) is dict else None
         if issubclass(type(error), BaseException):
-            tell(error, LOOP)
+            tell(error, LOOP.format(task_name(context.get("future"))))
         return handle(loop, context)
 
     loops.call_exception_handler = call_exception_handler
+
+
+def task_name(future: Any) -> str:
+    """How to call what raised an exception in an event loop."""
+    task: Any = import_standard("asyncio.tasks").tasks.Task
+    return f"{task.get_name(future)}, which raised it" if type(future) is task else "what raised it"
+
+
+def thread_name() -> str:
+    """That of this thread. `current_thread` would create a record for one that has none."""
+    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    return str(getattr(thread, "name", get_ident()))
 
 
 class Kept:
@@ -108,10 +127,11 @@ class Kept:
     def __init__(self, error: BaseException, tell: Tell) -> None:
         self.error: BaseException | None = error
         self.tell = tell
+        self.thread = thread_name()
 
     def __del__(self) -> None:
         if self.error is not None:
-            self.tell(self.error, FUTURE)
+            self.tell(self.error, FUTURE, self.thread)
 
 
 class FutureException:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
+import gc
 import types
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Callable, Iterator, NamedTuple, Tuple
@@ -65,7 +68,25 @@ def size_of(value: Any) -> int | None:
     for base in (dict, list, tuple, set, frozenset, deque):
         if issubclass(kind, base):
             return int(base.__len__(value))
-    return None
+    return len(value) if kind in PLAIN else None
+
+
+PLAIN: tuple[Any, ...] = (
+    range,
+    bytes,
+    bytearray,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
+"""Other built-in types with items, which have no subclass or none that is likely."""
+
+
+def behind(value: Any) -> Any:
+    """The mapping that a read-only view of it shows; any other value as it is."""
+    while type(value) is types.MappingProxyType:
+        value = gc.get_referents(value)[0]
+    return value
 
 
 class NotEvaluated:
@@ -444,6 +465,7 @@ def fields_of(value: Any, start: int, count: int) -> tuple[list[Field], int]:
 
     Uses `type(value)`, since `isinstance` would run a `__class__` of the program's.
     """
+    value = behind(value)
     size = size_of(value)
     more = [item for item in instance_attributes(value) if not item[0].startswith("__")]
     more += captured(value)
@@ -463,6 +485,8 @@ def captured(value: Any) -> list[Field]:
     exception was given and came from."""
     if issubclass(type(value), BaseException):
         given = [(name, vars(BaseException)[name].__get__(value)) for name in OF_EXCEPTION]
+        notes = vars(BaseException)["__dict__"].__get__(value).get("__notes__")
+        given += [*built_in_attributes(type(value), value), ("__notes__", notes)]
         return given[:1] + [each for each in given[1:] if each[1] is not None]
     if issubclass(type(value), partial):
         return [(name, getattr(value, name)) for name in ("func", "args", "keywords")]
@@ -481,9 +505,25 @@ def captured(value: Any) -> list[Field]:
     return [*found, *(value.__kwdefaults__ or {}).items()]
 
 
+def built_in_attributes(kind: type, error: BaseException) -> list[Field]:
+    """What an exception of a built-in class keeps in C: `errno`, `filename`, a group's members."""
+    found: list[Field] = []
+    for base in type.__dict__["__mro__"].__get__(kind):
+        known = vars(builtins).get(type.__dict__["__name__"].__get__(base))
+        if known is not base or base in (BaseException, object):
+            continue
+        for name, descriptor in base.__dict__.items():
+            if type(descriptor) is types.MemberDescriptorType:
+                with suppress(AttributeError):
+                    found.append((name, descriptor.__get__(error)))
+    return found
+
+
 def items_of(value: Any, start: int, end: int) -> list[Field]:
     """Some items of a built-in container, without running a subclass's methods."""
     kind = type(value)
+    if kind in PLAIN:
+        return [(f"[{n}]", item) for n, item in enumerate(islice(value, start, end), start)]
     if issubclass(kind, dict):
         chosen = islice(dict.items(value), start, end)
         return [(f"[{render(key, KEY)[0]}]", item) for key, item in chosen]

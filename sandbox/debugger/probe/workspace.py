@@ -4,13 +4,14 @@ lines, and which of these a name means."""
 from __future__ import annotations
 
 import ast
+import dis
 import os
 import re
 import sys
 import types
 from contextlib import suppress
 from time import time_ns
-from typing import Iterator, NamedTuple
+from typing import Iterator, NamedTuple, Tuple
 
 from .interpreter import body_lines, entry_offset, import_standard, line_at
 from .own import (
@@ -26,6 +27,8 @@ from .own import (
 from .statements import failure_lines, statements, unseen_lines
 from .wire import CONTROL, Refusal
 
+NEW_LOCALS = 2
+"""Flag of a function's code, unlike a class body's."""
 NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
 """What the compiler raises for a bad text; the last two for one that is nested too deeply."""
 
@@ -47,6 +50,16 @@ class Function(NamedTuple):
         return self.qualified.rpartition(".")[2]
 
 
+Signature = Tuple[str, int, Tuple[str, ...], Tuple[str, ...], Tuple[int, ...]]
+
+
+def signature(code: types.CodeType) -> Signature:
+    """What tells code of one text of a file from code of another."""
+    values = tuple(repr(value) for value in code.co_consts if not isinstance(value, types.CodeType))
+    lines = tuple(line for _, line in dis.findlinestarts(code) if line)
+    return code.co_name, code.co_firstlineno, code.co_names, values, lines
+
+
 class SourceFile:
     """The functions and executable lines of one file, by this interpreter's compiler."""
 
@@ -63,6 +76,8 @@ class SourceFile:
         self.entry_lines: dict[tuple[str, int], int] = {}
         self.lambdas: dict[int, str] = {}
         """Lambdas with a body on a line that another code object owns."""
+        self.classes: dict[tuple[str, int], str] = {}
+        """The class around each code object, or that of which it is the body; empty if none is."""
         code = compile(tree, path, "exec", dont_inherit=True)
         headers = {
             line
@@ -70,6 +85,8 @@ class SourceFile:
             for line in range(function.first_line, max(function.def_line + 1, function.body_line))
         }
         self._own(code, "", set(), headers | failure_lines(tree))
+        self.signatures: set[Signature] = set()
+        self._enclose(code, "")
 
     def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
         """`is_typing`: the node is there for type checkers alone."""
@@ -108,6 +125,14 @@ class SourceFile:
             if isinstance(constant, types.CodeType):
                 inner = f"{qualified}.{constant.co_name}".lstrip(".")
                 self._own(constant, inner, taken | own, headers)
+
+    def _enclose(self, code: types.CodeType, around: str) -> None:
+        self.classes[code.co_name, code.co_firstlineno] = around
+        self.signatures.add(signature(code))
+        for inner in code.co_consts:
+            if isinstance(inner, types.CodeType):
+                is_body = not inner.co_flags & NEW_LOCALS
+                self._enclose(inner, inner.co_name if is_body else around)
 
     def function_at(self, line: int) -> Function | None:
         """The function whose header (decorators, signature, docstring) contains a line."""
@@ -170,6 +195,10 @@ class Workspace:
         """Notes for the next answer."""
         self.contents: dict[str, bytes] = {}
         """Files when first read; mostly as the program runs them."""
+        self.times: dict[str, int] = {}
+        """When each of these was written, as far as is known."""
+        self.newer: dict[str, list[str]] = {}
+        """The lines of files that were written after they were first read."""
         self.sources: dict[str, SourceFile] = {}
         self.texts: dict[str, list[str]] = {}
         self.paths: dict[str, str] = {}
@@ -262,6 +291,7 @@ class Workspace:
     def read(self, path: str) -> bytes:
         """A file when first read. Raises OSError."""
         if path not in self.contents:
+            self.times[path] = modified(path)
             self.contents[path] = read_file(path)
         return self.contents[path]
 
@@ -270,6 +300,26 @@ class Workspace:
         known = self.contents.get(path)
         now = None if known is None else read_file(path)
         return None if now == known else now
+
+    def runs_newer(self, code: types.CodeType) -> bool:
+        """Whether code is of a text that its file got after it was first read, as by a reload."""
+        path = self.canonical(code.co_filename)
+        if path not in self.sources:
+            return False
+        with suppress(OSError):
+            written = modified(path)
+            if written != self.times[path]:
+                self.times[path], data = written, read_file(path)
+                if data != self.contents[path]:
+                    self.newer[path] = lines_of(data)
+        return path in self.newer and signature(code) not in self.sources[path].signatures
+
+    def text_of(self, code: types.CodeType) -> list[str]:
+        """The lines of the text that code is of, as far as is known."""
+        newer = self.newer and self.runs_newer(code)
+        return (
+            self.newer[self.canonical(code.co_filename)] if newer else self.text(code.co_filename)
+        )
 
     def text(self, filename: str) -> list[str]:
         """The lines of a file when first read; empty if there is none."""
@@ -293,8 +343,9 @@ class Workspace:
         message = "{} was written after the program started, which may run it as it was before: "
         return [message.format(self.relative(path)) + "restart to run it as it is"]
 
-    def line(self, filename: str, number: int) -> str:
-        lines = self.text(filename)
+    def line(self, filename: str, number: int, code: types.CodeType | None = None) -> str:
+        """One line of a file, or of the text that code of it is of."""
+        lines = self.text(filename) if code is None else self.text_of(code)
         return lines[number - 1].strip().translate(CONTROL) if 0 < number <= len(lines) else ""
 
     def source(self, path: str) -> SourceFile:

@@ -354,6 +354,30 @@ def test_stepping_and_running_count_a_loop_on_one_line_alike(bench: Workbench) -
     assert event.state is State.DONE
 
 
+ONE_LINE = """
+    def main(a):
+        while a < 10: a += 4  # @while
+        while a < 20:  # @two
+            a += 4
+        while a < 20 or a < 0: a += 4  # @never
+        while a < 30 and a > 0: a += 4  # @and
+        while True: a += 1; break  # @true
+        return a
+
+    main(5)
+    """
+
+
+def test_the_last_test_of_a_while_is_a_hit(bench: Workbench) -> None:
+    bench.script(ONE_LINE, "while", "two", "never", "and", "true")
+    event = bench.debugger.control(Action.CONTINUE)
+    while event.state is State.RUNTIME:
+        event = bench.debugger.control(Action.CONTINUE)
+    unseen = bench.interpreter.version in ("3.10", "3.11", "3.12")
+    hits = [point.hits for point in bench.debugger.list_breakpoints().breakpoints]
+    assert hits == ([2, 3, 1, 3, 1] if unseen else [3, 3, 1, 4, 1])
+
+
 SUSPENDED = """
     from contextlib import contextmanager
 
@@ -395,3 +419,62 @@ def test_a_breakpoint_set_in_what_is_suspended_is_hit_by_an_exception(bench: Wor
         bench.debugger.set_breakpoint(bench.at(mark))
     stops = [bench.debugger.control(Action.CONTINUE).line for _ in marks]
     assert stops == [bench.line(mark) for mark in marks]
+
+
+DROPPED = """
+    def sort(values):
+        small = 0
+        for value in values:
+            if value < 10:
+                small += 1
+            else:
+                pass  # @pass
+        while small:
+            small -= 1
+            if small == 1 or small == 5:
+                break  # @break
+        if small == 1:
+            assert True  # @assert
+        else:
+            value += 1
+        for value in values:
+            pass  # @only
+        for value in values:
+            if value:
+                break  # @for
+        return small
+
+    def end(value):
+        if value:
+            value += 1
+        else:
+            "nothing"  # @nothing
+
+    sort([1, 20, 3, 40])
+    end(1)
+    """
+MARKS = {"pass": 2, "break": 1, "assert": 1, "only": 4, "for": 1, "nothing": 0}
+SEEN = ("only", "for")
+
+
+def test_a_line_that_cpython_may_jump_over_says_so(bench: Workbench) -> None:
+    bench.write({"program.py": DROPPED})
+    bench.start(stop_at_entry=True)
+    old = bench.interpreter.version in ("3.8", "3.9")
+    for mark in MARKS:
+        told = bench.debugger.set_breakpoint(bench.at(mark))
+        expected = old and mark not in SEEN
+        assert told.breakpoints[-1].line == bench.line(mark)
+        assert any("may miss executions" in note for note in told.notes) == expected, mark
+    bench.debugger.set_breakpoint(bench.at("pass", condition="value > 50"))
+    bench.debugger.set_breakpoint(bench.at("break", condition="small == 5"))
+    event = bench.debugger.control(Action.CONTINUE)
+    while event.state is State.RUNTIME:
+        event = bench.debugger.control(Action.CONTINUE)
+    listed = bench.debugger.list_breakpoints()
+    hits = {mark: point.hits for mark, point in zip(MARKS, listed.breakpoints, strict=False)}
+    exact = {mark: hits[mark] for mark in SEEN} if old else hits
+    assert exact == {mark: MARKS[mark] for mark in exact}
+    for note in (*listed.notes, *event.notes):
+        if "not reached" in note or "was false each time" in note:
+            assert ("; it may miss executions" in note) == old, note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.debugger import Action, State
+from sandbox.debugger import Action, BreakpointRequest, State
 from tests.sandbox.debugger.conftest import Workbench
 
 WEAK = """
@@ -82,3 +82,62 @@ def test_what_the_program_has_of_locals_stays(some_bench: Workbench) -> None:
         pytest.skip("exec adds no variables there")
     bench.script(KEPT, "own")
     assert run_and_look(bench).endswith(", 2, 2)\n")
+
+
+CLOSED = """
+    log = []
+
+    def numbers():
+        try:
+            yield 1
+        finally:
+            log.append("closed")  # @closed
+
+    class Held:
+        def __del__(self):
+            log.append("deleted")  # @deleted
+
+    def use():
+        g = numbers()
+        first = next(g)
+        del g  # @del
+        log.append("after")  # @after
+        unused = (n for n in "ab")
+        del unused
+        held = Held()
+        held = None  # @none
+        log.append("end")  # @end
+
+    use()
+    print(log)
+"""
+
+
+@pytest.mark.parametrize("step", [False, True])
+def test_what_runs_as_an_object_goes_runs_at_its_line(bench: Workbench, step: bool) -> None:
+    marks = ["closed", "deleted", "del", "after", "none", "end"]
+    bench.write({"program.py": CLOSED})
+    event = bench.start(*map(bench.at, marks), BreakpointRequest(exception="GeneratorExit"))
+    seen = []
+    while event.state in (State.RUNTIME, State.RUNTIME_ERROR):
+        names = {bench.line(mark): mark for mark in marks}
+        seen.append(names.get(event.line or 0, "raised" if event.exception else "other"))
+        at_del = step and seen[-1] in ("del", "none")
+        event = bench.debugger.control(Action.STEP_OVER if at_del else Action.CONTINUE)
+    assert seen == ["del", "raised", "closed", "after", "none", "deleted", "end"]
+    assert event.output == "['closed', 'after', 'deleted', 'end']\n"
+    points = bench.debugger.list_breakpoints().breakpoints
+    assert [point.hits for point in points] == [1] * 7
+
+
+def test_it_does_at_lines_without_a_stop_too(bench: Workbench) -> None:
+    event = bench.script(CLOSED, "closed", "deleted", "after")
+    seen = []
+    while event.state is State.RUNTIME:
+        seen.append((event.line, bench.text_of("log")))
+        event = bench.debugger.control(Action.CONTINUE)
+    assert seen == [
+        (bench.line("closed"), "[]"),
+        (bench.line("after"), "['closed']"),
+        (bench.line("deleted"), "['closed', 'after']"),
+    ]

@@ -217,3 +217,28 @@ def test_a_trace_function_that_a_library_sets_unasked(own_bench: Workbench) -> N
         event = bench.start(test=test, stop_at_entry=False)
         assert event.state is State.POST_MORTEM
         assert not any("trace function" in note for note in event.notes)
+
+
+@pytest.mark.parametrize("how", ["sys.settrace", "threading.settrace"])
+def test_a_failure_tells_that_trace_functions_are_not_called(
+    some_bench: Workbench, how: str
+) -> None:
+    bench = some_bench
+    bench.script(
+        f"""
+        import sys, threading
+        seen = []
+        {how}(lambda *event: seen.append(event))
+        before = 1  # @before
+        thread = threading.Thread(target=str)
+        thread.start()
+        thread.join()
+        assert seen
+        """,
+        "before",
+    )
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert event.notes == ()
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    assert "the program sets a trace function, which is not called while" in " ".join(event.notes)

@@ -103,6 +103,30 @@ def test_threads_at_one_breakpoint_are_served_one_after_the_other(bench: Workben
     assert bench.debugger.control(Action.CONTINUE).output == "12\n"
 
 
+def test_each_thread_has_a_hit_of_its_own(bench: Workbench) -> None:
+    event = bench.script(MANY, "work", "end")
+    bench.debugger.set_breakpoint(bench.at("seen", condition="total > 0"))
+    numbers: dict[int, list[int]] = {1: [], 3: []}
+    while event.line != bench.line("end"):
+        for point in event.hit:
+            numbers[point.number].append(point.hits)
+        known = {
+            point.number: point.hits for point in bench.debugger.list_breakpoints().breakpoints
+        }
+        assert known == {1: len(numbers[1]), 2: 0, 3: len(numbers[3])}
+        event = bench.debugger.control(Action.CONTINUE)
+    assert numbers == {1: [*range(1, 13)], 3: [*range(1, 13)]}
+
+
+def test_hits_in_threads_are_collected_by_number(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.write({"program.py": MANY})
+    bench.start()
+    event = bench.debugger.collect(bench.at("work", watch=("n",)), 20)
+    assert [hit.number for hit in event.collected] == [*range(1, 13)]
+    assert sorted(hit.values[0].text for hit in event.collected) == sorted("0123" * 3)
+
+
 def test_a_thread_that_waits_its_turn_forgets_a_removed_breakpoint(some_bench: Workbench) -> None:
     bench = some_bench
     bench.script(MANY, "work", "end")

@@ -275,3 +275,26 @@ def test_pytest_may_make_a_failure_of_one(some_bench: Workbench, call: str, caus
     assert bench.text_of("key") == repr(cause)
     assert any("pytest makes an error of its warning" in note for note in event.notes)
     assert [point.hits for point in bench.debugger.list_breakpoints().breakpoints] == [1]
+
+
+def test_frames_are_those_of_the_thread_that_raised(some_bench: Workbench) -> None:
+    bench = some_bench
+    calls = "executor(False)  # @executor\n    asyncio.run(drop())\n    Held()  # @held"
+    bench.write({"program.py": FAILING + f"\n    {calls}"})
+    event = bench.start(UNCAUGHT)
+    assert (event.thread or "").startswith("ThreadPoolExecutor")
+    first, second = bench.debugger.threads().threads[:2]
+    assert (first.name, first.current, second.current) == (event.thread, True, False)
+    assert [frame.line for frame in first.frames][:1] == [bench.line("raise")]
+    assert (second.name, second.doing) == ("MainThread", "stopped")
+    assert second.frames[-1].line == bench.line("executor")
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.thread is None
+    assert "no code awaited Task-2, which raised it" in event.notes[0]
+    first, second = bench.debugger.threads().threads[:2]
+    assert first.frames[0].function == "fail"
+    assert second.frames[-1].function == "<module>"
+    event = bench.debugger.control(Action.CONTINUE)
+    first, second = bench.debugger.threads().threads[:2]
+    assert first.doing == "before: an exception has left these frames"
+    assert [frame.line for frame in second.frames] == [bench.line("held")]

@@ -99,6 +99,43 @@ def test_fields_of_an_exception(bench: Workbench) -> None:
     assert "not defined" in (bench.debugger.evaluate("__exception__").error or "")
 
 
+def test_fields_of_views_and_of_what_exceptions_keep(bench: Workbench) -> None:
+    bench.script(
+        """
+        import types
+
+        class Lost(OSError):
+            pass
+
+        def run():
+            known = {"k": "v"}
+            proxy, names = types.MappingProxyType(known), known.keys()
+            numbers, data = range(3, 9, 3), b"ab"
+            error = Lost(2, "missing", "a.txt")
+            error.__dict__["__notes__"] = ["noted"]
+            wrong = SyntaxError("bad", ("b.py", 3, 1, "x"))
+            return error, wrong  # @here
+
+        run()
+        """,
+        "here",
+    )
+
+    def fields(name: str) -> list[tuple[str, str]]:
+        return [(each.name, each.text) for each in bench.debugger.fields(name).values]
+
+    assert fields("proxy") == [("['k']", "'v'")]
+    assert fields("types.MappingProxyType(proxy)") == [("['k']", "'v'")]
+    assert fields("names") == [("[0]", "'k'")]
+    assert fields("numbers") == [("[0]", "3"), ("[1]", "6")]
+    assert fields("data")[1] == ("[1]", "98")
+    shown = dict(fields("error"))
+    assert (shown["errno"], shown["filename"]) == ("2", "'a.txt'")
+    assert shown["__notes__"] == "['noted']"
+    assert ("lineno", "3") in fields("wrong")
+    assert fields("(1).__class__.__dict__")[0][0].startswith("[")
+
+
 def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench) -> None:
     bench.script(
         """
