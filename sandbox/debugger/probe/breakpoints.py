@@ -594,8 +594,24 @@ UNSEEN = (
     "may miss executions: CPython {}.{} can jump over a `continue` straight from the condition "
     "before it; set one on the condition's line to see all"
 )
-ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
-"""What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
+ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND")
+"""What ends by a StopIteration within the interpreter, of which `sys.settrace` tells."""
+WAITING = (
+    *("YIELD_FROM", "SEND", "YIELD_VALUE", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT"),
+    *("LOAD_CONST", "EXTENDED_ARG", "CACHE"),
+)
+"""What an `await` compiles to after the instruction that gives what it waits for."""
+
+
+def ends_loop(code: types.CodeType, offset: int, error: BaseException) -> bool:
+    """Whether an exception is how the interpreter ends a loop, a `yield from` or an `await`."""
+    if isinstance(error, StopIteration):
+        return dis.opname[code.co_code[offset]] in ITERATING
+    if not isinstance(error, StopAsyncIteration):
+        return False
+    while offset > 0 and dis.opname[code.co_code[offset]] in WAITING:
+        offset -= 2
+    return dis.opname[code.co_code[offset]] == "GET_ANEXT"
 
 
 def first_reached(
@@ -612,10 +628,9 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    instruction = dis.opname[code.co_code[frame.f_lasti]]
-    if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
+    if ends_loop(code, frame.f_lasti, error):
         return False
-    if instruction == "RAISE_VARARGS":
+    if dis.opname[code.co_code[frame.f_lasti]] == "RAISE_VARARGS":
         return sys.exc_info()[1] is not error
     entry = trace.tb_next if trace is not None else None
     while entry is not None:
