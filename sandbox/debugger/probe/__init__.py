@@ -30,7 +30,7 @@ debugger's descriptors is ignored, and a request that it reads from them it can'
 SHARED = ("own", "wire", "interpreter", "statements", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
-    *(*SHARED, "breakpoints", "values", "libraries", "memory", "evaluation"),
+    *(*SHARED, "functions", "breakpoints", "values", "libraries", "memory", "evaluation"),
     *("arrivals", "causes", "clocks", "other_tracers", "tracer", "outcomes", "unhandled"),
     *("describing", "session", "problems", "reports"),
     *("targets", "unittest_runs", "pytest_runs", "entry"),

@@ -15,13 +15,14 @@ import sys
 import types
 from typing import Any, Callable, Iterator
 
+from .functions import find_functions
 from .interpreter import (
     entry_offset,
     import_standard,
     is_compiled,
     line_at,
 )
-from .own import monotonic, read_file
+from .own import read_file
 from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
@@ -30,8 +31,7 @@ from .workspace import (
     SourceFile,
     Workspace,
     closest,
-    find_file,
-    find_functions,
+    find_source,
     lines_of,
 )
 
@@ -283,7 +283,7 @@ class BreakpointTable:
             path, functions = find_functions(self.workspace, name)
             notes = point.on_functions(path, functions, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
-            path = find_file(self.workspace, arguments["file"])
+            path = find_source(self.workspace, arguments["file"])
             notes = self._on_line(point, path, arguments)
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
@@ -444,7 +444,6 @@ class BreakpointTable:
         return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 
 
-SEARCH_SECONDS = 2.0
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.M)
 
@@ -552,13 +551,7 @@ def importable(name: str) -> bool:
 def is_installed(workspace: Workspace, name: str) -> bool:
     """Whether an installed module defines a class of that name, as far as it can be found soon."""
     definition = re.compile(rb"^[ \t]*class[ \t]+%s\b" % name.encode(), re.M)
-    deadline = monotonic() + SEARCH_SECONDS
-    for path in workspace.installed_files():
-        if definition.search(read_file(path)) is not None:
-            return True
-        if monotonic() > deadline:
-            return False
-    return False
+    return any(definition.search(read_file(path)) for path in workspace.installed_files())
 
 
 def near_exceptions(name: str, written: dict[str, str]) -> str:
