@@ -32,7 +32,7 @@ SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "functions", "breakpoints", "values", "libraries", "memory", "evaluation"),
     *("arrivals", "causes", "clocks", "other_tracers", "tracer", "outcomes", "unhandled"),
-    *("describing", "session", "problems", "reports"),
+    *("awaiting", "describing", "session", "problems", "reports"),
     *("targets", "unittest_runs", "pytest_runs", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -8,7 +8,8 @@ import time
 import types
 from typing import TYPE_CHECKING, NamedTuple, Sequence
 
-from .causes import Raised, split_compiled
+from .awaiting import waiting_task
+from .causes import Raised, on_one_line, split_compiled
 from .interpreter import (
     FrameAt,
     forget_locals,
@@ -163,6 +164,18 @@ class Describer:
                 answer["next_start"] = before + first + len(shown)
         return answer
 
+    def awaited(self) -> list[str]:
+        """A note on the asyncio task that waits for the one that runs, if that is known."""
+        waiting = waiting_task()
+        if waiting is None:
+            return []
+        name, frames = waiting
+        mine = [at for at in frames if self.workspace.mine(at.frame.f_code.co_filename)]
+        place = [
+            " at {file}:{line} in {function}".format(**self.place(at)) for at in mine or frames
+        ]
+        return [f"this task is awaited by task {on_one_line(name)}{''.join(place[:1])}"]
+
     def threads(self, stopped: list[FrameAt]) -> Json:
         """Every thread and its frames; `stopped` are those of the one that stopped."""
         every, limit = all_threads(), self.limits["max_values"]
@@ -173,6 +186,7 @@ class Describer:
             shown.append({**thread._asdict(), "frames": stack})
         left = len(every) - len(shown)
         notes = [f"{left} more threads are not shown"] if left else []
+        notes += self.awaited()
         return {"threads": shown, "notes": notes}
 
     def page(self, items: Sequence[Field], start: int, total: int) -> Json:
