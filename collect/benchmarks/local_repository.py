@@ -435,7 +435,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             return Environment(variables=own)
         found = {"tests": suite.test_paths or (".",), "language": suite.language}
         wanted = project.model_copy(update=found)
-        advice = "benchmark.packages says what to install instead, more_packages what besides"
+        advice = "the setting packages says what to install instead, more_packages what besides"
         users_own, refusals = self._own_environment(source)
         try:
             arranged = arrange(wanted, source, self.sandbox, users_own)

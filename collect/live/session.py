@@ -342,7 +342,9 @@ class LiveSession:
         place = self._place
         tools = debug_tools(debugger, place.runtime.agents.debug_run_code)
         asking = [_Asking(session=self)] if place.subagent is not None else []
-        return Toolbox([*asking, *tools], wording(place.repository.language))
+        words = wording(place.repository.language)
+        # What a client writes below /tmp is not in the sandbox.
+        return Toolbox([*asking, *tools], {**words, "test_id": words["own_test_id"]})
 
     def _start(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
         """Start a session on the files as they are now. One that is open ends once the other has

@@ -183,7 +183,7 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
         yield f"Exception: {one_line(event.exception.type)}{message}"
-        yield from _related(event.exception)
+        yield from _related(event.exception, Action.STACK in names)
     if event.return_value is not None:
         value = event.return_value
         yield f"Returned from {one_line(value.name)}: {_indented(value.text)}{_remarks(value)}"
@@ -195,16 +195,20 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
     yield from event.source
 
 
-def _related(exception: ExceptionInfo) -> Iterable[str]:
-    """The notes and the tree of an exception, each of its causes and members on a line."""
+def _related(exception: ExceptionInfo, has_stack: bool) -> Iterable[str]:
+    """The notes and the tree of an exception, each of its causes and members on a line.
+    `has_stack`: the reader can ask for the stack, in which the tree's frames come last."""
     yield from (f"{INDENT}note: {one_line(note)}" for note in exception.notes)
+    framed = (each.frame for each in exception.related if each.frame is not None)
+    first = next(framed, None) if has_stack else None
     for number, each in enumerate(exception.related, 1):
         indent = INDENT * min(each.depth, DEEPEST)
         if exception.unlisted and number == len(exception.related):
             yield f"{INDENT}... {exception.unlisted} more, and the last:"
         message = f": {each.message}" if each.message else ""
         place = f"{each.file}:{each.line} in {each.function}"
-        raised = f", raised at {place} (frame {each.frame})" if each.file else ""
+        how = f": stack start={first}" if each.frame == first else ""
+        raised = f", raised at {place} (frame {each.frame}{how})" if each.file else ""
         if each.file and each.frame is None:  # Java knows where it was created, and keeps no frame
             raised = f", created at {place}"
         yield indent + one_line(f"{each.relation} {each.type}{message}{raised}")

@@ -30,6 +30,7 @@ WORDINGS = {
         "location": "path/file.py:LINE",
         "test_id": "'tests/test_a.py::test_x', or a script (one below /tmp can import from the "
         "repository root; in bash it needs PYTHONPATH=.)",
+        "own_test_id": "'tests/test_a.py::test_x', or a script of the repository",
         "lambda": " ('build.<lambda>': all lambdas in build)",
         "exception": "KeyError",
         "run_tests": "python -m pytest -q tests/test_cart.py",
@@ -41,6 +42,7 @@ WORDINGS = {
         "glob": "*.java",
         "location": "path/File.java:LINE",
         "test_id": "'shop.CartTest#testTotal', or a main class",
+        "own_test_id": "'shop.CartTest#testTotal', or a main class",
         "lambda": "",
         "exception": "NullPointerException",
         "run_tests": "mvn -q test -Dtest=CartTest",
@@ -50,9 +52,9 @@ WORDINGS = {
     },
 }
 """Examples by language: how the files are called, a line to stop at, the form of a test's name and
-what else can be debugged, how a lambda is named, an exception, how the tests of one
-file are run; a test, and the file of the code that it runs; what a script outside the project
-needs."""
+what else can be debugged, the same for a client that can put no file into the sandbox, how a lambda
+is named, an exception, how the tests of one file are run; a test, and the file of the code that it
+runs; what a script outside the project needs."""
 
 
 def wording(language: str, files: Mapping[str, bytes] = MappingProxyType({})) -> Mapping[str, str]:

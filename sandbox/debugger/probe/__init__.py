@@ -30,10 +30,9 @@ debugger's descriptors is ignored, and a request that it reads from them it can'
 SHARED = ("own", "wire", "interpreter", "statements", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
-    *(*SHARED, "breakpoints", "values", "libraries", "memory", "expressions", "evaluation"),
-    *("arrivals", "causes", "clocks", "other_tracers", "monitor", "tracer"),
-    *("outcomes", "unhandled"),
-    *("describing", "session", "problems", "reports"),
+    *(*SHARED, "functions", "breakpoints", "values", "libraries", "memory", "expressions"),
+    *("evaluation", "arrivals", "causes", "clocks", "other_tracers", "monitor", "tracer"),
+    *("outcomes", "unhandled", "awaiting", "describing", "session", "problems", "reports"),
     *("targets", "unittest_runs", "pytest_runs", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -15,6 +15,7 @@ import sys
 import types
 from typing import Any, Callable, Iterable, Iterator
 
+from .functions import find_functions
 from .interpreter import (
     body_lines,
     entry_offset,
@@ -23,7 +24,7 @@ from .interpreter import (
     line_at,
     releasing_lines,
 )
-from .own import monotonic, read_file
+from .own import read_file
 from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
@@ -32,8 +33,7 @@ from .workspace import (
     SourceFile,
     Workspace,
     closest,
-    find_file,
-    find_functions,
+    find_source,
     lines_of,
 )
 
@@ -308,7 +308,7 @@ class BreakpointTable:
             path, functions = find_functions(self.workspace, name)
             notes = point.on_functions(path, functions, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
-            path = find_file(self.workspace, arguments["file"])
+            path = find_source(self.workspace, arguments["file"])
             notes = self._on_line(point, path, arguments)
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
@@ -484,7 +484,6 @@ class BreakpointTable:
         return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 
 
-SEARCH_SECONDS = 2.0
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.M)
 
@@ -592,13 +591,7 @@ def importable(name: str) -> bool:
 def is_installed(workspace: Workspace, name: str) -> bool:
     """Whether an installed module defines a class of that name, as far as it can be found soon."""
     definition = re.compile(rb"^[ \t]*class[ \t]+%s\b" % name.encode(), re.M)
-    deadline = monotonic() + SEARCH_SECONDS
-    for path in workspace.installed_files():
-        if definition.search(read_file(path)) is not None:
-            return True
-        if monotonic() > deadline:
-            return False
-    return False
+    return any(definition.search(read_file(path)) for path in workspace.installed_files())
 
 
 def near_exceptions(name: str, written: dict[str, str]) -> str:
@@ -630,8 +623,24 @@ class KindCache:
         return known[1]
 
 
-ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND", "END_ASYNC_FOR")
-"""What ends, or waits, by an exception within the interpreter, of which `sys.settrace` tells."""
+ITERATING = ("FOR_ITER", "YIELD_FROM", "SEND")
+"""What ends by a StopIteration within the interpreter, of which `sys.settrace` tells."""
+WAITING = (
+    *("YIELD_FROM", "SEND", "YIELD_VALUE", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT"),
+    *("LOAD_CONST", "EXTENDED_ARG", "CACHE"),
+)
+"""What an `await` compiles to after the instruction that gives what it waits for."""
+
+
+def ends_loop(code: types.CodeType, offset: int, error: BaseException) -> bool:
+    """Whether an exception is how the interpreter ends a loop, a `yield from` or an `await`."""
+    if isinstance(error, StopIteration):
+        return dis.opname[code.co_code[offset]] in ITERATING
+    if not isinstance(error, StopAsyncIteration):
+        return False
+    while offset > 0 and dis.opname[code.co_code[offset]] in WAITING:
+        offset -= 2
+    return dis.opname[code.co_code[offset]] in ("GET_ANEXT", "END_ASYNC_FOR")
 
 
 def first_reached(
@@ -648,11 +657,12 @@ def first_reached(
     code = frame.f_code
     if not mine(code.co_filename):
         return False
-    instruction = dis.opname[code.co_code[max(frame.f_lasti, 0)]]
+    offset = max(frame.f_lasti, 0)
+    instruction = dis.opname[code.co_code[offset]]
     unstarted = frame.f_lasti < 0 or instruction == "RETURN_GENERATOR"
     if unstarted and isinstance(error, GeneratorExit):
         return False  # before CPython 3.12 it ends a generator that has run nothing
-    if instruction in ITERATING and isinstance(error, (StopIteration, StopAsyncIteration)):
+    if ends_loop(code, offset, error):
         return False
     if instruction == "RAISE_VARARGS":
         return sys.exc_info()[1] is not error

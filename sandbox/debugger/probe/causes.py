@@ -23,6 +23,8 @@ CAUSE = "caused by"
 CONTEXT = "raised while handling"
 HIDDEN = "raised while handling (hidden by `from None`)"
 MEMBER = "member {} of {}"
+ALIKE = "{} ({} alike; the innermost)"
+"""Of a chain in which each was raised at the same line, as in a loop without end."""
 MOST = 8
 """Exceptions of a tree that are shown, besides the first."""
 MOST_SEEN = 20_000
@@ -92,9 +94,46 @@ def related(error: BaseException) -> tuple[list[Related], int]:
             seen.add(id(each))
             found.append(Related(relation, len(left), each))
             left.append(children(each))
+    found = merged(found)
     if len(found) <= MOST:
         return found, 0
     return [*found[: MOST - 1], found[-1]], len(found) - MOST
+
+
+def merged(tree: list[Related]) -> list[Related]:
+    """The tree with each chain of exceptions that are alike as one, which stands for the last."""
+    found: list[Related] = []
+    depths = [0]
+    """What the depths of the path to an exception have become."""
+    above: tuple[int, object] = 0, None
+    times = 1
+    for each in tree:
+        likeness = likeness_of(each)
+        is_alike = likeness is not None and above == (each.depth - 1, likeness)
+        times = times + 1 if is_alike else 1
+        relation = ALIKE.format(each.relation, times) if is_alike else each.relation
+        del depths[each.depth :]
+        depths.append(depths[-1] + (not is_alike))
+        if is_alike:
+            found.pop()
+        found.append(Related(relation, depths[-1], each.error))
+        above = each.depth, likeness
+    return found
+
+
+def is_plain(value: object) -> bool:
+    return value is None or type(value) is str or type(value) is int
+
+
+def likeness_of(related: Related) -> object:
+    """What alike exceptions have in common; None if it is not known without the program's code."""
+    trace, args = attribute(related.error, "__traceback__"), attribute(related.error, "args")
+    if trace is None or added_notes(related.error) or not all(map(is_plain, args)):
+        return None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    place = id(trace.tb_frame.f_code), trace.tb_lineno
+    return related.relation, id(type(related.error)), args, place
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,8 @@ import time
 import types
 from typing import TYPE_CHECKING, NamedTuple, Sequence
 
-from .causes import Raised, split_compiled
+from .awaiting import waiting_task
+from .causes import Raised, on_one_line, split_compiled
 from .interpreter import (
     FrameAt,
     forget_locals,
@@ -171,6 +172,18 @@ class Describer:
                 answer["next_start"] = before + first + len(shown)
         return answer
 
+    def awaited(self) -> list[str]:
+        """A note on the asyncio task that waits for the one that runs, if that is known."""
+        waiting = waiting_task()
+        if waiting is None:
+            return []
+        name, frames = waiting
+        mine = [at for at in frames if self.workspace.mine(at.frame.f_code.co_filename)]
+        place = [
+            " at {file}:{line} in {function}".format(**self.place(at)) for at in mine or frames
+        ]
+        return [f"this task is awaited by task {on_one_line(name)}{''.join(place[:1])}"]
+
     def threads(self, stopped: list[FrameAt], raised_in: str | None) -> Json:
         """Every thread and its frames; `stopped` are those of the stop. If an exception has left
         these, `raised_in` is the thread that they were in."""
@@ -190,6 +203,7 @@ class Describer:
             shown.append({**thread._asdict(), "frames": stack})
         left = len(every) - len(shown)
         notes = [f"{left} more threads are not shown"] if left else []
+        notes += self.awaited()
         return {"threads": shown, "notes": notes}
 
     def page(self, items: Sequence[Field], start: int, total: int) -> Json:

@@ -95,7 +95,9 @@ class Actions:
         start, before = arguments.get("start", 0), 0
         for frames in (self.frames, *self.others):
             if before <= start < before + len(frames):
-                return self.describer.stack(frames, start - before, before)
+                answer = self.describer.stack(frames, start - before, before)
+                own = self.describer.awaited() if frames is self.frames else []
+                return {**answer, "notes": [*answer.get("notes", ()), *own]}
             before += len(frames)
         return self.describer.stack(self.frames, start)
 

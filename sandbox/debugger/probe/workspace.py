@@ -9,7 +9,6 @@ import os
 import re
 import sys
 import types
-from contextlib import suppress
 from time import time_ns
 from typing import Iterator, NamedTuple, Tuple
 
@@ -19,6 +18,7 @@ from .own import (
     isfile,
     join,
     modified,
+    monotonic,
     read_file,
     realpath,
     source_lines,
@@ -181,6 +181,7 @@ FILE_TIME_STEP = 10_000_000
 """How far Linux's file times lag behind its clock at most: one tick, in nanoseconds."""
 
 
+SEARCH_SECONDS = 2.0
 UNSEARCHED = ("__pycache__", "test", "tests", *INSTALLED)
 """Folders of the standard library, or of packages, that have no class to look for."""
 
@@ -377,14 +378,17 @@ class Workspace:
                     yield join(folder, name)
 
     def installed_files(self) -> Iterator[str]:
-        """The Python files that can be imported from outside the workspace, the standard library's
-        first, which are fewer."""
+        """The Python files that can be imported from outside the workspace, as far as they are
+        found soon; the standard library's first, which are fewer."""
+        deadline = monotonic() + SEARCH_SECONDS
         library = os.path.dirname(os.__file__)
         for folder in sorted(self.import_folders, key=lambda folder: (folder != library, folder)):
             for inside, names, files in walk(folder):
                 names[:] = sorted(name for name in names if name not in UNSEARCHED)
                 paths = [join(inside, name) for name in sorted(files) if name.endswith(".py")]
                 yield from filter(isfile, paths)
+                if monotonic() > deadline:
+                    return
 
 
 def python_files(folder: str) -> list[str]:
@@ -411,6 +415,19 @@ def find_file(workspace: Workspace, name: str) -> str:
     if matches:
         raise Refusal("{} is ambiguous: {}".format(name, ", ".join(relative[:8])))
     raise Refusal(f"there is no file {name}{nearest(name, relative)}")
+
+
+def find_source(workspace: Workspace, name: str) -> str:
+    """The one file of the program, or else of an installed package, that a name means. Raises
+    Refusal with the nearest names."""
+    try:
+        return find_file(workspace, name)
+    except Refusal:
+        for folder in sorted(workspace.import_folders):
+            path = join(folder, name)
+            if isfile(path):
+                return realpath(path)
+        raise
 
 
 TEST_FILE = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
@@ -468,102 +485,6 @@ def find_tests(workspace: Workspace, name: str) -> list[str]:
     return functions or list(dict.fromkeys(classes))
 
 
-def find_functions(workspace: Workspace, spec: str) -> tuple[str, list[Function]]:
-    """The function that `name`, `Class.name`, `module.name` or `file.py:name` means, or all lambdas
-    that `name.<lambda>` does, and their file."""
-    file, _, name = spec.rpartition(":") if ".py:" in spec else ("", "", spec)
-    plain = name.replace("::", ".").replace("()", "").replace("<locals>.", "")
-    parts = plain.strip().strip(".:").split(".")
-    if file:
-        paths = [find_file(workspace, file.rstrip(":"))]
-    else:
-        named = [part for part in parts if not part.startswith("<")]
-        paths = files_defining(workspace, named[-1]) if named else []
-    found = matching_functions(workspace, paths, parts)
-    if len(found) > 1:  # files that can't be imported are copies and the like
-        found = [each for each in found if basename(each[0])[:-3].isidentifier()] or found
-    if len({(path, f.qualified if f.name.startswith("<") else f) for path, f in found}) == 1:
-        return found[0][0], [function for _, function in found]
-    if found:
-        names = [f"{workspace.relative(path)}:{f.body_line} in {f.qualified}" for path, f in found]
-        listed = ", ".join(names[:8])
-        raise Refusal(f"{spec} is ambiguous; give the line of one of these instead: {listed}")
-    if name.endswith(".py"):
-        raise Refusal(f"{spec} is no function; for a line of a file, {spec}:LINE")
-    raise Refusal(f"the program has no function {spec}{near_functions(workspace, parts, paths)}")
-
-
-def matching_functions(
-    workspace: Workspace, paths: list[str], parts: list[str]
-) -> list[tuple[str, Function]]:
-    """Functions with exactly that qualified name, or else those whose name ends with it."""
-    exact: list[tuple[str, Function]] = []
-    loose: list[tuple[str, Function]] = []
-    for path in paths:
-        module = workspace.relative(path)[:-3].replace(os.sep, ".")
-        source = workspace.source(path)
-        for function in (*source.functions, *source.unnamed):
-            match = 0 if function.is_stub else match_quality(module, function, parts)
-            if match:
-                (exact if match == 2 else loose).append((path, function))
-    return exact or loose
-
-
-def match_quality(module: str, function: Function, parts: list[str]) -> int:
-    """2: the whole qualified name was given; 1: its last part; 0: another function."""
-    for size in range(len(parts), 0, -1):
-        prefix = parts[:-size]
-        if prefix and not ("." + module).endswith("." + ".".join(prefix)):
-            continue
-        suffix = ".".join(parts[-size:])
-        if function.qualified == suffix:
-            return 2
-        if function.qualified.endswith("." + suffix):
-            return 1
-    return 0
-
-
-def files_defining(workspace: Workspace, name: str) -> list[str]:
-    pattern = re.compile(rb"\b(?:def|class)\s+" + re.escape(name.encode("utf-8")) + rb"\b")
-    found = []
-    for path in workspace.files():
-        if not pattern.search(read_file(path)):
-            continue
-        try:
-            workspace.source(path)
-        except Refusal:
-            continue  # a file that does not compile can't hold a running function
-        found.append(path)
-    return found
-
-
-def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> str:
-    """For an error: the methods of the class that is named, or else the nearest names."""
-    methods = methods_of(workspace, parts[-2]) if len(parts) > 1 else {}
-    if methods:
-        close = closest(parts[-1], list(methods))
-        shown = [methods[name] for name in dict.fromkeys([*close, *methods])][:8]
-        return "; nearest: " + ", ".join(shown)
-    names: dict[str, list[str]] = {}
-    for path in paths or workspace.files():
-        for match in re.finditer(rb"^[ \t]*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
-            names.setdefault(match.group(1).decode("utf-8"), []).append(path)
-        if len(names) > 4000:
-            break
-    found = [first_defining(workspace, names[name], name) for name in closest(parts[-1], [*names])]
-    listed = ", ".join(filter(None, found))
-    return "; nearest: " + listed if listed else ""
-
-
-def first_defining(workspace: Workspace, paths: list[str], name: str) -> str:
-    """The first file that has such a function, as `file:name`; empty if a text of theirs has it."""
-    for path in paths:
-        with suppress(Refusal):
-            if any(function.name == name for function in workspace.source(path).functions):
-                return f"{workspace.relative(path)}:{name}"
-    return ""
-
-
 def near_tests(workspace: Workspace, test_id: str) -> str:
     """The tests with the nearest names, in the named file or in all."""
     path, _, name = test_id.partition("::")
@@ -579,17 +500,6 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
     found = dict.fromkeys([*longer, *closest(wanted, list(names))])
     close = [names[name] for name in found] or tests[:8]
     return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
-
-
-def methods_of(workspace: Workspace, kind: str) -> dict[str, str]:
-    """The methods of the classes with a name, as `file:Class.method` by their own names."""
-    found: dict[str, str] = {}
-    for path in files_defining(workspace, kind):
-        for function in workspace.source(path).functions:
-            *owners, name = function.qualified.split(".")
-            if owners[-1:] == [kind]:
-                found.setdefault(name, f"{workspace.relative(path)}:{function.qualified}")
-    return found
 
 
 def closest(name: str, names: list[str]) -> list[str]:

@@ -7,16 +7,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import dropwhile
+from textwrap import shorten
 
 from sandbox.base import Command, Sandbox, SandboxConfig, open_sandbox, require_package_name
 from sandbox.errors import SandboxUnavailable
 from sandbox.languages.python.project_files import read_pyproject, table_of
+from sandbox.languages.python.projects import files_below
 
 BACKEND_SECONDS = 60.0
 """Time limit of one call of a backend."""
 LIMITS = SandboxConfig(memory_mb=2048, disk_mb=1024, command_timeout=BACKEND_SECONDS)
 SHOWN_OUTPUT = 400
-"""Characters of the end of a backend's output that a message shows."""
+"""Characters of a backend's error, or else of the end of its output, that a message shows."""
 MAX_ANSWER_BYTES = 64 * 1024
 TREE, OUT = "tree", "out"
 """Folders of the sandbox's workspace."""
@@ -67,16 +70,18 @@ def read_build_system(files: Mapping[str, bytes]) -> BuildSystem:
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend beside its project, which is in `TREE` of a sandbox."""
+    """A backend beside its project, whose repository is in `TREE` of a sandbox."""
 
     sandbox: Sandbox
     system: BuildSystem
+    folder: str
+    """The project's, in the repository."""
 
     def call(self, hook: str, *arguments: object) -> object:
         """What a hook answers; None if the backend has no such hook. Raises BackendFailed."""
-        tree = f"{self.sandbox.workspace}/{TREE}"
+        project = f"{self.sandbox.workspace}/{TREE}/{self.folder}"
         asked = {
-            "path": [f"{tree}/{folder}" for folder in self.system.path],
+            "path": [f"{project}/{folder}" for folder in self.system.path],
             "backend": self.system.backend,
             "hook": hook,
             "arguments": arguments,
@@ -84,11 +89,11 @@ class Backend:
         }
         argv = [self.sandbox.python, "-c", _CALL]
         stdin = json.dumps(asked).encode()
-        result = self.sandbox.run(Command(argv, cwd=tree, stdin=stdin))
+        result = self.sandbox.run(Command(argv, cwd=project, stdin=stdin))
         if result.timed_out:
             raise BackendFailed(f"{self.system.backend} did not end in {BACKEND_SECONDS:.0f} s")
         if result.exit_code != 0:
-            raise BackendFailed(f"{self.system.backend} failed: {_end(result.output)}")
+            raise BackendFailed(f"{self.system.backend} failed: {_why(result.output)}")
         try:
             return json.loads(self.sandbox.read_file(_ANSWER, MAX_ANSWER_BYTES))
         except (ValueError, RecursionError) as error:
@@ -105,18 +110,29 @@ def open_backend(
     hook: str,
     python: str | None,
     variables: Mapping[str, str],
+    folder: str = "",
 ) -> Iterator[Backend]:
-    """A project's backend with all that its `hook` (`wheel`, `editable`) requires. `python` is as
-    in `SandboxConfig`. Raises BackendFailed, SandboxError."""
-    system = read_build_system(files)
+    """The backend of the project in a folder of a repository, with all that its `hook` (`wheel`,
+    `editable`) requires. `python` is as in `SandboxConfig`. Raises BackendFailed, SandboxError."""
+    system = read_build_system(files_below(files, folder))
     with _opened(files, system.requires, python, variables) as sandbox:
-        backend = Backend(sandbox, system)
+        backend = Backend(sandbox, system, folder)
         more = _names(backend.call(f"get_requires_for_build_{hook}", None), system.requires)
         if not more:
             yield backend
             return
     with _opened(files, (*system.requires, *more), python, variables) as sandbox:
-        yield Backend(sandbox, system)
+        yield Backend(sandbox, system, folder)
+
+
+def _why(output: str) -> str:
+    """The error of a traceback, or else the end of an output."""
+    lines = output.splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    if not frames:
+        return _end(output)
+    error = dropwhile(lambda line: line.startswith(" "), lines[frames[-1] :])
+    return shorten(" ".join(error), SHOWN_OUTPUT, placeholder=" ...")
 
 
 def _end(output: str) -> str:

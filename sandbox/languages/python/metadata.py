@@ -54,6 +54,7 @@ VERSION_FILES = frozenset({"__init__.py", "__about__.py", "__version__.py", "_ve
 """Where backends look for a version, among the project's sources."""
 _NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", re.ASCII)
 _DIST_INFO = re.compile(r"[\w.+-]+\.dist-info", re.ASCII)
+_ABOVE = re.compile(rb"(?:\.\./)+[\w./-]+", re.ASCII)
 NOTE, BUILT = "note.txt", "built"
 
 
@@ -89,10 +90,11 @@ def own_metadata(
         return OwnMetadata("")
     digest = hashlib.sha256(json.dumps([version, python or runner_python(), projects]).encode())
     backends = tuple(_backend_folders(files, projects))
+    outside = set(_outside(files, projects))
     for path in sorted(files):
         name = basename(path)
         at_top = dirname(path) in projects and not name.startswith("test")
-        is_build = at_top or path.startswith(backends)
+        is_build = at_top or path in outside or path.startswith(backends)
         if is_build or name in VERSION_FILES or name.startswith("version"):
             digest.update(path.encode() + b"\0" + files[path] + b"\0")
     return _found(digest.hexdigest()[:16], _Files(files), version, python)
@@ -102,12 +104,20 @@ def _backend_folders(files: Mapping[str, bytes], projects: Sequence[str]) -> Ite
     """The folders of build backends that projects bring: another backend makes other metadata."""
     for project in projects:
         with suppress(BackendFailed):
-            system = read_build_system(files_below(files, project) if project else files)
+            system = read_build_system(files_below(files, project))
             module = system.backend.partition(":")[0].partition(".")[0]
             for folder in system.path:
                 inside = normpath(join(project, folder))
                 yield f"{module}/" if inside == "." else f"{inside}/"
                 yield f"{inside}/{module}/"
+
+
+def _outside(files: Mapping[str, bytes], projects: Sequence[str]) -> Iterator[str]:
+    """The paths that projects' build files name outside their folders."""
+    for project in projects:
+        for name in BUILD_FILES:
+            for match in _ABOVE.finditer(files.get(join(project, name), b"")):
+                yield normpath(join(project, match[0].decode()))
 
 
 class _Files:
@@ -131,8 +141,7 @@ def _found(digest: str, files: _Files, version: str | None, python: str | None) 
         (folder / BUILT).mkdir()
         deadline = time.monotonic() + MOST_SECONDS
         for number, project in enumerate(projects):
-            tree = files_below(files.tree, project) if project else files.tree
-            made = _made(tree, version, python, deadline)
+            made = _made(files.tree, project, version, python, deadline)
             _write(made, folder)
             if made.is_built:
                 (folder / BUILT / str(number)).write_bytes(made.metadata)
@@ -154,8 +163,13 @@ def _found(digest: str, files: _Files, version: str | None, python: str | None) 
 
 
 def _made(
-    files: Mapping[str, bytes], version: str | None, python: str | None, deadline: float
+    repository: Mapping[str, bytes],
+    folder: str,
+    version: str | None,
+    python: str | None,
+    deadline: float,
 ) -> _Made:
+    files = files_below(repository, folder)
     project = table_of(read_pyproject(files), "project")
     dynamic = project.get("dynamic")
     needs_backend = {"version", "scripts", "entry-points", "dependencies", "optional-dependencies"}
@@ -167,7 +181,7 @@ def _made(
     try:
         if time.monotonic() > deadline:
             raise BackendFailed(f"other builds took {MOST_SECONDS:.0f} s")
-        return _by_backend(files, supposed, python)
+        return _by_backend(repository, folder, supposed, python)
     except SandboxError as error:
         written = _as_written(files, supposed)
         note = f"the project's metadata is what its files say, since its build failed: {error}"
@@ -177,8 +191,11 @@ def _made(
 # By the project's build backend.
 
 
-def _by_backend(files: Mapping[str, bytes], version: str, python: str | None) -> _Made:
-    """Raises BackendFailed, SandboxError."""
+def _by_backend(
+    repository: Mapping[str, bytes], folder: str, version: str, python: str | None
+) -> _Made:
+    """Beside the whole repository, of which a build may use files outside the project's folder.
+    Raises BackendFailed, SandboxError."""
     # Backends that take the version from git's tags, which the sandbox does not have.
     variables = {
         "SETUPTOOLS_SCM_PRETEND_VERSION": version,
@@ -187,7 +204,7 @@ def _by_backend(files: Mapping[str, bytes], version: str, python: str | None) ->
         "POETRY_DYNAMIC_VERSIONING_BYPASS": version,
         "UV_DYNAMIC_VERSIONING_BYPASS": version,
     }
-    with open_backend(files, "wheel", python, variables) as backend:
+    with open_backend(repository, "wheel", python, variables, folder) as backend:
         name = backend.call("prepare_metadata_for_build_wheel", backend.out, None)
         if not isinstance(name, str) or not _DIST_INFO.fullmatch(name):
             raise BackendFailed(f"{backend.system.backend} makes no metadata")

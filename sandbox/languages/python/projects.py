@@ -67,7 +67,7 @@ def _matches(folder: str, patterns: Sequence[str]) -> bool:
 
 
 def files_below(files: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
-    """The files of a project, by path relative to its folder."""
+    """The files of a project, by path relative to its folder; all for the top."""
     prefix = join(folder, "")
     return {
         path.removeprefix(prefix): data for path, data in files.items() if path.startswith(prefix)

@@ -207,6 +207,43 @@ def test_a_long_tree_is_cut_and_a_strange_exception_does_no_harm(some_bench: Wor
     assert "... 23 more, and the last:" in render(event)
 
 
+AGAIN = """
+    def load(n):
+        left = n
+        try:
+            if n:
+                load(n - 1)
+        finally:
+            raise OSError("no disk")  # @load
+
+    def retry():
+        try:
+            load(12)
+        except OSError as error:
+            raise LookupError("pear") from error
+
+    retry()
+"""
+
+
+def test_a_chain_of_exceptions_that_are_alike_is_one_line(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(AGAIN)
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.exception is not None
+    ((first, _, _, _, outer), (relation, depth, kind, line, frame)) = tree(event)
+    assert (first, outer) == ("caused by", 2)
+    assert relation == "raised while handling (12 alike; the innermost)"
+    assert (depth, kind, line) == (2, "OSError", bench.line("load"))
+    assert bench.text_of("left", frame=frame or 0) == "0"
+    lines = render(event, {Action.STACK: "debug_inspect"}).splitlines()
+    assert sum("OSError: no disk" in text for text in lines) == 2
+    assert any(text.endswith("in load (frame 2: stack start=2)") for text in lines)
+    assert any(text.endswith(f"in load (frame {frame})") for text in lines)
+    shown = bench.debugger.stack(2).frames
+    assert (shown[0].index, shown[0].line) == (2, bench.line("load"))
+
+
 def test_causes_that_form_a_circle(some_bench: Workbench) -> None:
     bench = some_bench
     text = """

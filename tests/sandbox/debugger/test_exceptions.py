@@ -279,3 +279,114 @@ def test_half_a_character_of_a_message_is_replaced(bench: Workbench) -> None:
     assert event.exception is not None
     assert event.exception.message == "cannot decode \ufffd"
     assert bench.text_of("text").encode()
+
+
+ENDS = """
+    import asyncio
+
+    async def numbers(count):
+        for n in range(count):
+            await asyncio.sleep(0)
+            yield n
+        await asyncio.sleep(0)
+
+    def inner():
+        return (yield 1)  # @thrown
+
+    def outer():
+        return (yield from inner())
+
+    class Awaitable:
+        def __await__(self):
+            return outer()
+
+    async def loops():
+        assert [n for n in range(2)] == [n async for n in numbers(2)]
+        async for n in numbers(3):
+            for _ in outer():
+                pass
+        await asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))
+
+    async def first(iterator):
+        try:
+            return await iterator.__anext__()  # @anext
+        except StopAsyncIteration:
+            return None
+
+    async def wait(event):
+        try:
+            await event.wait()  # @cancelled
+        except asyncio.CancelledError:
+            return None
+
+    async def cancel():
+        task = asyncio.ensure_future(wait(asyncio.Event()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    async def stubborn():
+        yield 1
+        try:
+            await asyncio.Event().wait()  # @swallowed
+        except asyncio.CancelledError:
+            pass
+
+    async def end_at_cancel():
+        async def loop():
+            async for _ in stubborn():
+                pass
+
+        task = asyncio.ensure_future(loop())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    def closed():
+        try:
+            yield 1  # @closed
+        except GeneratorExit:
+            pass
+
+    def returned(generator):
+        next(generator)
+        try:
+            generator.send(None)  # @sent
+        except StopIteration:
+            pass
+
+    def thrown(generator):
+        next(generator)
+        try:
+            generator.throw(StopIteration())
+        except RuntimeError:
+            pass
+
+    def main():
+        asyncio.run(loops())
+        asyncio.run(first(numbers(0)))
+        asyncio.run(cancel())
+        asyncio.run(end_at_cancel())
+        generator = closed()
+        next(generator)
+        generator.close()
+        returned(outer())
+        thrown(inner())
+
+    main()
+"""
+
+
+def test_how_the_interpreter_ends_a_loop_is_no_raise(bench: Workbench) -> None:
+    bench.write({"program.py": ENDS})
+    ends = ("StopIteration", "StopAsyncIteration", "GeneratorExit", "asyncio.CancelledError")
+    event = bench.start(*map(on, ends))
+    raised = [(line, kind.rpartition(".")[2]) for line, kind in stops(bench, event)]
+    assert raised == [
+        (bench.line("anext"), "StopAsyncIteration"),
+        (bench.line("cancelled"), "CancelledError"),
+        (bench.line("swallowed"), "CancelledError"),
+        (bench.line("closed"), "GeneratorExit"),
+        (bench.line("sent"), "StopIteration"),
+        (bench.line("thrown"), "StopIteration"),
+    ]

@@ -284,6 +284,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest(shapes: JavaBench) -> N
         BreakpointRequest(file="Program.java", line=5000): "the last that does is",
         BreakpointRequest(function="Program.ad"): "nearest: Program.add",
         BreakpointRequest(function="areas"): "nearest: area",
+        BreakpointRequest(function="List.of"): "functions of libraries can't be named",
         BreakpointRequest(exception="NoSuchProblem"): "no exception class NoSuchProblem",
         BreakpointRequest(condition="true"): "a breakpoint needs a file and a line",
     }

@@ -235,6 +235,40 @@ def test_megabytes_are_cut_and_say_what_is_left(shown: dict[str, Value]) -> None
     assert shown["lines"].text.count("\n") < 40
 
 
+def test_a_long_string_does_not_hide_the_fields_after_it(java_bench: JavaBench) -> None:
+    java_bench.program(
+        """
+        import java.util.*;
+
+        public class Program {
+            static class Text {
+                String raw = String.join("", Collections.nCopies(4000, "\\n"));
+                List<String> parts = Arrays.asList(raw, "b");
+            }
+
+            static class Parser {
+                Text text = new Text();
+                int next = 7;
+            }
+
+            public static void main(String[] args) {
+                Parser parser = new Parser();
+                List<String> all = parser.text.parts;
+                System.out.println(parser); // @end
+            }
+        }
+        """,
+        "end",
+    )
+    cut = '"' + "\\n" * 100 + '"... 3,900 more'
+    event = java_bench.debugger.evaluate("parser")
+    text = f'Program.Text{{raw={cut}, parts=[{cut}, "b"]}}'
+    assert event.values[0].text == f"Program.Parser{{text={text}, next=7}}"
+    assert event.values[0].truncated
+    assert java_bench.text_of("all").startswith('["' + "\\n" * 200)
+    assert java_bench.text_of("parser.text.raw").endswith("... 3,701 more")
+
+
 def test_deep_values_are_cut_where_they_get_deep(shown: dict[str, Value]) -> None:
     assert shown["deep"].text == "[[[[[[[...]]]]]]]"
     assert shown["deep"].truncated

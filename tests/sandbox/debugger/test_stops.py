@@ -164,7 +164,8 @@ def test_no_function_of_a_text_is_named_as_the_nearest(some_bench: Workbench) ->
     some_bench.script(text, "x")
     for name in ("made", "program.py:made", "program.made"):
         event = some_bench.debugger.set_breakpoint(BreakpointRequest(function=name))
-        assert event.error == f"the program has no function {name}; nearest: program.py:make"
+        told = f"the program has no function {name}; nearest: program.py:make"
+        assert (event.error or "").startswith(told)
 
 
 def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workbench) -> None:

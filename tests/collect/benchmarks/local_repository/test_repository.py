@@ -224,7 +224,7 @@ def test_requirements_files_are_installed_and_what_could_reach_anything_is_told(
     assert bug.fail_to_pass == ("test_pens.py::test_it",)
     assert bug.environment.packages == ("shop-plugin==1.0",)
     told = capsys.readouterr().err
-    assert "shop: not installed: requirements-test.txt: ./vendored; benchmark.packages" in told
+    assert "shop: not installed: requirements-test.txt: ./vendored; the setting packages" in told
     more = {**files, "requirements.txt": "no-such-package"}
     _, bug = opened(write_project(tmp_path / "other", more))
     assert bug.environment.packages == ("shop-plugin==1.0",)

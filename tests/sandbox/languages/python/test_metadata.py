@@ -148,6 +148,34 @@ def test_another_backend_makes_its_own(path: str) -> None:
     assert [seen(own, "python", "-c", LOOK)[:3] for own in (first, second)] == ["1.0", "2.0"]
 
 
+VERSION = "(exec(open('../../scripts/get_version.py').read()) or VERSION)"
+
+
+def member(version: str) -> dict[str, str]:
+    """A project in a folder whose backend asks a script of the repository for the version."""
+    project = '[project]\nname = "acme"\ndynamic = ["version"]\n'
+    script = '[tool.version]\npath = "../../scripts/get_version.py"\n'
+    return {
+        "pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
+        "packages/acme/pyproject.toml": BUILD + project + script,
+        "packages/acme/backend.py": backend(version=VERSION),
+        "scripts/get_version.py": f"VERSION = {version!r}\n",
+    }
+
+
+def test_a_build_in_a_folder_uses_files_of_the_repository() -> None:
+    first, second = made(member("1.5")), made(member("2.5"))
+    assert (first.note, second.note) == ("", "")
+    assert [seen(own, "python", "-c", LOOK)[:3] for own in (first, second)] == ["1.5", "2.5"]
+
+
+def test_of_a_failed_build_the_error_is_told() -> None:
+    files = member("1.5")
+    files["packages/acme/backend.py"] = "def get(n):\n    raise OSError('no tag\\n  in v1')\nget(1)"
+    note = made(files).note
+    assert note.endswith("its build failed: backend failed: OSError: no tag in v1")
+
+
 def test_builds_of_many_projects_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "MOST_SECONDS", 0.0)
     own = made(WRITTEN["by its backend"])

@@ -16,6 +16,8 @@ import stepinto.probe.wire.Limits;
 /** Values as bounded text, whatever they are and whatever their {@code toString} does. */
 public final class ValueText {
     private static final int KEY_CHARS = 80;
+    /** Of a string within an object, so that its other fields can be seen too. */
+    private static final int FIELD_CHARS = 100;
     private final Limits limits;
     public final Heap heap = new Heap();
     private final Containers containers;
@@ -211,6 +213,8 @@ public final class ValueText {
     private final class Rendering {
         private final BoundedText text;
         private final Deque<ObjectReference> open = new ArrayDeque<>();
+        /** How many of the open objects are shown by their fields. */
+        private int byFields;
 
         Rendering(BoundedText text) {
             this.text = text;
@@ -255,8 +259,16 @@ public final class ValueText {
 
         private void quoted(JavaText found) {
             text.put("\"");
-            text.put(found, open.isEmpty(), '"');
-            text.put("\"");
+            if (byFields == 0 || found.length <= FIELD_CHARS) {
+                text.put(found, open.isEmpty(), '"');
+                text.put("\"");
+                return;
+            }
+            for (char unit : found.part(0, FIELD_CHARS).toCharArray()) {
+                text.putQuoted(unit, '"');
+            }
+            text.leftOut();
+            text.put("\"" + BoundedText.more(found.length - FIELD_CHARS));
         }
 
         private void object(ObjectReference object) {
@@ -396,12 +408,14 @@ public final class ValueText {
             inside(object, fields.isEmpty(), () -> {
                 Map<Field, Value> read = object.getValues(fields);
                 Map<Field, String> names = Heap.shownNames(fields);
+                byFields++;
                 String before = "";
                 for (Field field : fields) {
                     text.put(before + names.get(field) + "=");
                     put(read.get(field));
                     before = ", ";
                 }
+                byFields--;
             });
             text.put(record ? "]" : "}");
         }

@@ -157,8 +157,9 @@ final class Places {
             }
         }
         String wanted = plain ? name.method : name.qualifier + "." + name.method;
+        String others = name.file.isEmpty() ? "; functions of libraries can't be named" : "";
         return new Refusal(
-                "the program has no function " + name.spec + Nearest.names(wanted, known));
+                "the program has no function " + name.spec + Nearest.names(wanted, known) + others);
     }
 
     /**
