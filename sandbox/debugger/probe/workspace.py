@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import types
+from contextlib import suppress
 from time import time_ns
 from typing import Iterator, NamedTuple, Tuple
 
