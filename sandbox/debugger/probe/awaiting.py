@@ -28,7 +28,8 @@ def running_task(native: Any) -> Any:
 
 def of_asyncio(module: str) -> Mapping[str, Any]:
     """What a module of asyncio holds, if it is imported."""
-    return vars(sys.modules.get(f"asyncio.{module}", object))
+    found = sys.modules.get(f"asyncio.{module}")
+    return vars(found) if type(found) is types.ModuleType else {}
 
 
 def known_tasks() -> list[Any]:
@@ -76,7 +77,7 @@ def innermost_frames(coroutine: Any) -> Iterator[FrameAt]:
 def waiting_task() -> tuple[str, list[FrameAt]] | None:
     """The name and the frames of the task that waits for this thread's; None if it is not known."""
     native: Any = sys.modules.get("_asyncio")
-    current = None if native is None else running_task(native)
+    current = running_task(native) if type(native) is types.ModuleType else None
     if current is None or not issubclass(type(current), native.Task):
         return None
     fields = vars(native.Task)
