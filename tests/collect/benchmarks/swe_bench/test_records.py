@@ -60,6 +60,34 @@ def test_a_file_of_records(tmp_path: Path, suffix: str) -> None:
     assert open_benchmark(shown).instances()[0].hash != one.hash
 
 
+QUOTED = "tests/test_counter.py::test_x['a']"
+
+
+def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("row", "passing"),
+    [
+        (first(FAIL_TO_PASS=[TOTAL], PASS_TO_PASS=[EMPTY]), (EMPTY,)),
+        (first(FAIL_TO_PASS=str([TOTAL]), PASS_TO_PASS=str([EMPTY, QUOTED])), (EMPTY, QUOTED)),
+        (without(first(), "PASS_TO_PASS"), ()),
+        (first(PASS_TO_PASS=None, test_patch=None), ()),
+        (
+            without(first(), "FAIL_TO_PASS", "PASS_TO_PASS")
+            | {"fail_to_pass": f"['{TOTAL}']", "pass_to_pass": [EMPTY]},
+            (EMPTY,),
+        ),
+    ],
+    ids=["lists", "repr", "no column", "null", "lower case"],
+)
+def test_forms_of_a_record(row: dict[str, Any], passing: tuple[str, ...]) -> None:
+    read = record(row)
+    assert read.fail_to_pass == (TOTAL,)
+    assert read.pass_to_pass == passing
+
+
 def test_an_image_of_the_record_comes_first() -> None:
     assert record(live(docker_image="a/b:1")).image_name == "a/b:1"
     assert record(first(image="c/d:2")).image_name == "c/d:2"
@@ -73,6 +101,7 @@ def test_an_image_of_the_record_comes_first() -> None:
         (first(base_commit="main; reboot"), "column base_commit"),
         ({"instance_id": "x"}, "column repo"),
         (first(instance_id="../x"), "column instance_id"),
+        (first(FAIL_TO_PASS="[test_x"), "column FAIL_TO_PASS: .*must be a list, as JSON or as"),
     ],
 )
 def test_a_record_that_cannot_be_run_is_named(
