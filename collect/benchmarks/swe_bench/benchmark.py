@@ -385,7 +385,13 @@ def run_record_tests(
         argv = ["sh", "-c", _RUN, "sh", folder]
         result = sandbox.run(Command(argv, stdin=confirmation.stdin, timeout=timeout))
         log, statuses = _graded(record, sandbox, folder, result.timed_out)
-        results = TestResults(statuses_of(tests, statuses), "", result.timed_out, result.seconds)
+        results = TestResults(
+            statuses_of(tests, statuses),
+            "",
+            result.timed_out,
+            result.seconds,
+            not_loaded=not_loaded(tests, statuses, log),
+        ).with_failed_loads()
         if laid_out != _read(sandbox, f"{folder}/digests"):
             results = replace(results, doubts={"the tests' files": "something changed them"})
         results = confirmation.check(sandbox, results)
@@ -437,6 +443,17 @@ def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dic
     be imported. If the log names no test at all, nothing ran: all are MISSING."""
     missing = TestStatus.FAILED if statuses else TestStatus.MISSING
     return {test: status_of(test, statuses) or missing for test in tests}
+
+
+CONFTEST = re.compile(r"(?m)^ImportError while loading conftest '(.+)'")
+
+
+def not_loaded(
+    tests: Iterable[str], statuses: Mapping[str, TestStatus], log: str
+) -> dict[str, str]:
+    """All tests, if pytest could not import a conftest file, and so ran none; with that file."""
+    broken = None if statuses else CONFTEST.search(log)
+    return {} if broken is None else dict.fromkeys(tests, broken[1])
 
 
 def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | None:

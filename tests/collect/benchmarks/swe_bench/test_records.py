@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.benchmark import (
     Record,
     SweBenchBenchmark,
+    not_loaded,
     parser_name,
     run_commands,
     setup_commands,
     status_of,
     statuses_of,
 )
+from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS
 from collect.errors import ConfigError
 from collect.rollouts.rollout import Verdict
 from collect.store.records import TestRow
@@ -170,6 +174,25 @@ def test_an_id_that_is_cut_off_stands_for_those_that_begin_with_it() -> None:
 def test_a_test_that_the_log_does_not_name_has_failed() -> None:
     assert statuses_of(["c", "d"], {"c": P}) == {"c": P, "d": F}
     assert statuses_of(["c", "d"], {}) == {"c": M, "d": M}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("conftest.py", "from a import b\n"), ("test_a.py", "from a import b\n")],
+)
+def test_what_cannot_be_imported_has_failed(tmp_path: Path, name: str, text: str) -> None:
+    """By what pytest really says of it."""
+    (tmp_path / "test_a.py").write_text("def test_x():\n    pass\n")
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / name).write_text(text)
+    argv = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "test_a.py"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    log, tests = done.stdout + done.stderr, ["test_a.py::test_x"]
+    statuses = LOG_PARSERS["pytest"](log)
+    unloaded = not_loaded(tests, statuses, log)
+    results = TestResults(statuses_of(tests, statuses), log, not_loaded=unloaded)
+    assert results.with_failed_loads().statuses == {"test_a.py::test_x": F}
+    assert list(unloaded.values()) == ([str(tmp_path / name)] if name == "conftest.py" else [])
 
 
 def test_a_test_that_is_skipped_on_both_sides_is_no_defect(tmp_path: Path) -> None:
