@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
@@ -20,10 +20,10 @@ class TestStatus(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    """Failed or raised, in the test or its fixtures."""
+    """Failed or raised, in the test or its fixtures; or its file can't be imported or compiled."""
     SKIPPED = "skipped"
     MISSING = "missing"
-    """No report: not collected, or the run ended before it."""
+    """No report: its file has no such test, or the run ended before it."""
     TIMED_OUT = "timed_out"
     """No report because the run was killed at its timeout."""
 
@@ -170,6 +170,14 @@ class TestResults:
     """Files of the patch that were left out (`collect.benchmarks.running.shadowing_files`)."""
     raised: Mapping[str, str] = field(default_factory=dict)
     """Of failing Java tests, the exception's class and message."""
+    not_loaded: Mapping[str, str] = field(default_factory=dict)
+    """Of tests that the runner could not look for: what can't be imported or compiled."""
+
+    def with_failed_loads(self) -> TestResults:
+        """The results in which a test that could not be loaded has failed. A bug's test may need
+        what only the fix adds, so that its file can't be imported before the fix."""
+        failed = dict.fromkeys(self.not_loaded, TestStatus.FAILED)
+        return replace(self, statuses={**self.statuses, **failed})
 
 
 class Benchmark(Protocol):

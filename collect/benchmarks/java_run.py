@@ -62,9 +62,10 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     """Run exactly these tests: `package.Class#method`, or a class with its own `main`.
 
     `timeout` is in seconds for all, without the build; tests that ended before it keep their
-    status. A test without a report is MISSING: it does not exist, the program does not compile, or
-    its JVM ended before it. Raises SandboxUnavailable if the sandbox lacks a JDK, the build tool or
-    JUnit's launcher, BuildFailure if the workspace can't be listed, SandboxError.
+    status. A test without a report is MISSING: it does not exist, the program does not compile
+    (`not_loaded` has these), or its JVM ended before it. Raises SandboxUnavailable if the sandbox
+    lacks a JDK, the build tool or JUnit's launcher, BuildFailure if the workspace can't be listed,
+    SandboxError.
     """
     began = time.monotonic()
     statuses = dict.fromkeys(tests, TestStatus.MISSING)
@@ -72,10 +73,11 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     raised: dict[str, str] = {}
     outputs: list[str] = []
     failures: list[str] = []
+    unbuilt: dict[str, str] = {}
     doubts: dict[str, str] = {}
     last: tuple[JavaProject, str] | None = None
     try:
-        for project, own in _built(sandbox, tests, outputs, failures):
+        for project, own in _built(sandbox, tests, outputs, failures, unbuilt):
             # What ran before may have prepared this run.
             if last is not None and _digest(sandbox, last[0]) != last[1]:
                 doubts[OF_TESTS] = "tests of another class or module changed them"
@@ -107,6 +109,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
         tampered=tampered,
         doubts=doubts if passing else {},
         raised={test: trace.partition("\n\tat ")[0] for test, trace in raised.items()},
+        not_loaded={t: name for t, name in unbuilt.items() if statuses[t] is TestStatus.MISSING},
     )
 
 
@@ -123,10 +126,15 @@ def stands_in(path: str, tests: Iterable[str]) -> bool:
 
 
 def _built(
-    sandbox: Sandbox, tests: Sequence[str], outputs: list[str], failures: list[str]
+    sandbox: Sandbox,
+    tests: Sequence[str],
+    outputs: list[str],
+    failures: list[str],
+    unbuilt: dict[str, str],
 ) -> Iterator[tuple[JavaProject, list[str]]]:
     """The built modules of the tests, each with its existing tests. What builds say goes to
-    `outputs`, and to `failures` if they fail for another reason than errors in the sources.
+    `outputs`. If they fail, `unbuilt` gets the tests whose sources have errors, with their class;
+    `failures` gets any other reason.
 
     Without a build tool each class is built alone: the build of the next one may undo it.
     """
@@ -147,9 +155,12 @@ def _built(
             continue
         except BuildFailed as error:
             outputs.append(str(error))
-            if not error.in_sources:
+            is_of_all = any(is_build_file(path) for path in scan_workspace(sandbox).stamps)
+            if error.in_sources:
+                unbuilt.update((test, name) for test in (tests if is_of_all else own))
+            else:
                 failures.append(str(error))
-            if any(is_build_file(path) for path in scan_workspace(sandbox).stamps):
+            if is_of_all:
                 # Every other class would take a whole build to fail for the same reason.
                 break
             continue

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from collect.benchmarks.base import Environment, Instance, Language, TestResults, TestStatus
 from collect.benchmarks.config import RepositoryConfig
 from collect.benchmarks.git_clones import is_git_url
+from collect.benchmarks.java_run import run_java_tests
 from collect.benchmarks.marks import EnvironmentFingerprint
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
@@ -36,7 +37,7 @@ from collect.benchmarks.projects.project import (
     without_outputs,
 )
 from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, statuses
-from collect.benchmarks.running import StoredBenchmark, run_tests
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox, own_modules
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
@@ -144,7 +145,7 @@ class JavaSuite:
             if each.concrete
             for test in sources.tests(path, each)
         )
-        results = run_tests(self.instance, sandbox, list(found), timeout)
+        results = run_java_tests(sandbox, list(found), timeout)
         missing = all(status is TestStatus.MISSING for status in results.statuses.values())
         unloaded = ("the build",) if found and missing and not results.timed_out else ()
         return SuiteRun(

@@ -356,15 +356,22 @@ def _of_statuses(
         if was is not TestStatus.FAILED and not before.timed_out:
             yield f"does not fail before: {test} is {was}"
         if after is not None and after.statuses[test] is not TestStatus.PASSED:
-            yield f"does not pass after: {test} is {after.statuses[test]}"
+            yield f"does not pass after: {test} is {_how(test, after)}"
     fine = {TestStatus.PASSED, *([TestStatus.SKIPPED] if instance.skips_count else [])}
     for test in instance.pass_to_pass:
         was = before.statuses[test]
         unknown = before.timed_out and was is TestStatus.MISSING
         becomes = TestStatus.PASSED if after is None else after.statuses[test]
         if test not in unsteady and ((was not in fine and not unknown) or becomes not in fine):
-            then = "" if after is None else f" and {becomes} after"
-            yield f"other test: {test} is {was} before{then}"
+            then = "" if after is None else f" and {_how(test, after)} after"
+            yield f"other test: {test} is {_how(test, before)} before{then}"
+
+
+def _how(test: str, results: TestResults) -> str:
+    """A test's status, and what of it can't be loaded."""
+    cause = results.not_loaded.get(test)
+    status = str(results.statuses[test])
+    return status if cause is None else f"{status} ({cause} can't be imported or compiled)"
 
 
 def verify_instance(

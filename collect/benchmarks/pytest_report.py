@@ -5,7 +5,8 @@ program under test: standard library only, CPython 3.8 and pytest 7 or later. It
 with a `when`:
 
 - `collected`: `tests`, the node ids to run.
-- `collect`: a file, `nodeid`, that can't be collected.
+- `collect`: a file or folder, `nodeid`, that can't be collected, or a conftest file that can't be
+  imported.
 - `start`: the test `nodeid` starts.
 - `setup`, `call`, `teardown`: a phase of the test `nodeid` ended; `outcome` (passed, failed,
   skipped), `xfail` (whether the test itself expects to fail, and did), `seconds`, and `crash`
@@ -41,6 +42,14 @@ class Reporter:
         self.write = write
         self.ask = ask
         self.expected: set[str] = set()
+
+    # Inside pytest's own, of which pluggy would warn that they let an exception pass.
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_cmdline_parse(self) -> Generator[None, Any, None]:
+        outcome = yield
+        error: Any = None if outcome.excinfo is None else outcome.excinfo[1]
+        if type(error).__name__ == "ConftestImportFailure":
+            self.write_uncollected(in_workspace(str(error.path)))
 
     # Last, so that it sees the collection after the project's own hooks.
     @pytest.hookimpl(trylast=True)
@@ -87,8 +96,10 @@ class Reporter:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome == "failed":
-            file = report.nodeid.partition("::")[0]
-            self.write({"nodeid": file, "when": "collect", "outcome": "failed", "xfail": False})
+            self.write_uncollected(report.nodeid.partition("::")[0])
+
+    def write_uncollected(self, path: str) -> None:
+        self.write({"nodeid": path, "when": "collect", "outcome": "failed", "xfail": False})
 
 
 def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Item]:

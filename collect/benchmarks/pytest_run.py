@@ -184,6 +184,8 @@ def _word() -> str:
 # One pytest process.
 
 REPORT_FILE = "report.jsonl"
+USAGE_ERROR = 4
+"""pytest's exit status if it refuses its options, or can't import a conftest file."""
 PHASES = frozenset({"setup", "call", "teardown"})
 Kinds: TypeAlias = Mapping[str, type | UnionType]
 _OF_PHASE: Kinds = {"nodeid": str, "outcome": str, "xfail": bool, "seconds": int | float}
@@ -236,9 +238,10 @@ class PytestRun:
     """One report per test phase, in order, as `pytest_report` writes them."""
     outputs: Mapping[str, bytes]
     unloaded: tuple[str, ...]
-    """Files that could not be collected, mostly because of import errors."""
-    collected: tuple[str, ...]
-    """The tests that pytest was going to run; empty if the process ended before that was known."""
+    """Files and folders that could not be collected, mostly because of import errors, and conftest
+    files that could not be imported."""
+    collected: tuple[str, ...] | None
+    """The tests that pytest was going to run; None if the process ended before that was known."""
     last: str | None
     """The test that started last."""
     ended: bool
@@ -259,6 +262,12 @@ class PytestRun:
     def was_cut_short(self) -> bool:
         """Whether the process ended before pytest did, other than by the timeout."""
         return not self.ended and not self.result.timed_out
+
+    @property
+    def stopped_collecting(self) -> bool:
+        """Whether a file ended the collection of all, by `sys.exit` or `os._exit`, say."""
+        known = self.collected is not None or bool(self.unloaded) or self.result.timed_out
+        return not known and self.result.exit_code != USAGE_ERROR
 
 
 def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
@@ -314,7 +323,7 @@ def collect_tests(
     """The node ids that files, folders and tests stand for, each case of a parametrised test among
     them; none if they can't be collected. `options` are pytest's. Raises SandboxError."""
     job = PytestJob(names, options=("--collect-only", *options))
-    return run_job(sandbox, job, timeout).collected
+    return run_job(sandbox, job, timeout).collected or ()
 
 
 def _read_run(
@@ -337,7 +346,7 @@ def _read_run(
     for each in reports:
         by_kind.setdefault(str(each["when"]), []).append(each)
     started, ends, exits = (by_kind.get(kind, []) for kind in ("start", "end", "exit"))
-    collected: Any = by_kind.get("collected", [{"tests": []}])[0]["tests"]
+    collected: Any = by_kind.get("collected", [{"tests": None}])[0]["tests"]
     checked: Any = by_kind.get("checked", [{"doubts": None}])[0]["doubts"]
     late = any(each["timed_out"] for each in exits)
     return PytestRun(
@@ -345,7 +354,7 @@ def _read_run(
         [report for report in reports if report["when"] in PHASES],
         outputs,
         tuple(dict.fromkeys(str(each["nodeid"]) for each in by_kind.get("collect", []))),
-        tuple(collected),
+        None if collected is None else tuple(collected),
         str(started[-1]["nodeid"]) if started else None,
         ended=bool(ends and exits) and ends[-1]["status"] == exits[-1]["status"],
         changed=len(reports) < len(lines),
@@ -372,18 +381,44 @@ def _holds(told: Mapping[str, object], fields: Kinds) -> bool:
     return all(isinstance(told.get(name), kind) for name, kind in fields.items())
 
 
+def run_loadable(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
+    """Run a job. A conftest file that can't be imported ends pytest before any test: then run the
+    files that it is not for without the others. `timeout` is in seconds for everything."""
+    began = time.monotonic()
+    unloaded: list[str] = []
+    while True:
+        left = timeout - (time.monotonic() - began)
+        run = run_job(sandbox, job, max(left, 1.0))
+        unloaded += run.unloaded
+        paths = [path for path in job.paths if _unloaded_for(path, unloaded) is None]
+        is_over = run.collected is not None or run.result.timed_out
+        if is_over or not paths or paths == list(job.paths):
+            return replace(run, unloaded=tuple(dict.fromkeys(unloaded)))
+        job = replace(job, paths=paths)
+
+
+def _unloaded_for(path: str, unloaded: Iterable[str]) -> str | None:
+    """What can't be loaded of a test file: itself, its folder or a conftest of its folders."""
+    for each in unloaded:
+        folder = dirname(each) if posixpath.basename(each) == "conftest.py" else each
+        if path == each or not folder or path.startswith(f"{folder}/"):
+            return each
+    return None
+
+
 def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
-    """Run a job; if its process ends before pytest does, run each unfinished test alone.
+    """Run a job; if its process ends before pytest does, or pytest before it has collected the
+    tests, run each unfinished test alone.
 
     `timeout` is in seconds for everything. A test that also ends its process when run alone has
     failed. Raises as `run_job` does.
     """
     began = time.monotonic()
-    run = run_job(sandbox, job, timeout)
-    if not run.was_cut_short:
+    run = run_loadable(sandbox, job, timeout)
+    if not (run.was_cut_short or (job.tests is not None and run.stopped_collecting)):
         return run
     finished = {str(each["nodeid"]) for each in run.reports if each["when"] == "teardown"}
-    asked = run.collected if job.tests is None else job.tests
+    asked = (run.collected or ()) if job.tests is None else job.tests
     rest = [test for test in asked if test not in finished]
     reports = [each for each in run.reports if str(each["nodeid"]) in finished]
     unloaded = [*run.unloaded]
@@ -394,7 +429,7 @@ def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRu
             break
         alone = run_job(sandbox, PytestJob([_file(test)], [test]), left)
         reports += alone.reports
-        unloaded += alone.unloaded
+        unloaded += [_file(test)] if alone.stopped_collecting else alone.unloaded
         if alone.was_cut_short and alone.last == test:
             message = f"the test ended the process of pytest (exit status {alone.result.exit_code})"
             crash = {"path": _file(test), "line": 0, "message": message}
@@ -402,7 +437,9 @@ def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRu
             reports.append({**failed, "seconds": 0.0, "crash": crash})
     during = f"during {run.last}" if run.last is not None else "before the first test"
     after = f"; {len(rest)} tests were run again, each in a process of its own" if rest else ""
-    told = f"pytest's process ended {during}, before pytest did (os._exit, a crash?){after}"
+    told = f"pytest ended {during} (sys.exit in a module?){after}"
+    if run.was_cut_short:
+        told = f"pytest's process ended {during}, before pytest did (os._exit, a crash?){after}"
     seconds = time.monotonic() - began
     return replace(
         run,
@@ -433,8 +470,9 @@ def run_pytest(
     """Run exactly these node ids, relative to the workspace, in one pytest process.
 
     `timeout` is in seconds for the whole run; tests that ended before it keep their status. A node
-    id that does not exist is MISSING and does not affect the others. If one test ends the process,
-    each test that had not run yet runs alone. `deciding` are the tests that have twins. Raises
+    id that does not exist is MISSING and does not affect the others; `not_loaded` has those whose
+    file, or a conftest of it, can't be imported. If one test ends the process, each test that had
+    not run yet runs alone. `deciding` are the tests that have twins. Raises
     SandboxUnavailable if the sandbox's Python has no pytest.
     """
     sources = read_files(sandbox, map(_file, tests))
@@ -445,6 +483,8 @@ def run_pytest(
     run = run_to_the_end(sandbox, PytestJob(list(sources), tests, twins=twins), timeout)
     reported = statuses(run.reports)
     found = {test: reported.get(test, TestStatus.MISSING) for test in tests}
+    unreported = [test for test in tests if found[test] is TestStatus.MISSING]
+    causes = {test: _unloaded_for(_file(test), run.unloaded) for test in unreported}
     doubts, of_program = dict[str, str](), dict(run.doubts or {})
     passed = all(found[test] is TestStatus.PASSED for test in deciding)
     # If all deciding tests passed and no other failed, the twins have run, or should have.
@@ -461,6 +501,7 @@ def run_pytest(
         tampered="the program wrote to the report of its tests" if run.changed else None,
         doubts=doubts,
         of_program=tuple(of_program),
+        not_loaded={test: cause for test, cause in causes.items() if cause is not None},
     )
 
 

@@ -27,12 +27,13 @@ BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
 def run_tests(
     instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build. Raises
-    SandboxUnavailable if the sandbox lacks what the language needs, SandboxError."""
+    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build. A test
+    whose file can't be imported or compiled has failed. Raises SandboxUnavailable if the sandbox
+    lacks what the language needs, SandboxError."""
     if instance.language == "java":
-        return java_run.run_java_tests(sandbox, tests, timeout)
+        return java_run.run_java_tests(sandbox, tests, timeout).with_failed_loads()
     deciding = instance.fail_to_pass if instance.is_scored else ()
-    return pytest_run.run_pytest(sandbox, tests, timeout, deciding)
+    return pytest_run.run_pytest(sandbox, tests, timeout, deciding).with_failed_loads()
 
 
 class StoredBenchmark:

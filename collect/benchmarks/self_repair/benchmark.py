@@ -74,6 +74,22 @@ class Problem:
     difficulty: str | None = None
 
 
+LONG = 10**600
+"""Integers from here on are hexadecimal in literals: Python's limit for the digits of decimal ones
+may be set as low as 640."""
+
+
+def literal(value: object) -> str:
+    """The expression of a value of JSON's types, as `repr`, but for long integers."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, int) and abs(value) >= LONG:
+        return hex(value)
+    return repr(value)
+
+
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
     """A file of functions `test_1`, `test_2` ..., one per body; if private, `test_private_1` ...,
     because pytest's report tells tests apart by name."""
@@ -333,7 +349,7 @@ class Case:
         if self.checker == "check_program":
             return {"stdin": self.arguments[0]}
         function, arguments, _ = self.arguments
-        return {"function": function, "arguments": repr(arguments)}
+        return {"function": function, "arguments": literal(arguments)}
 
     def accepts(self, answer: object) -> bool:
         expected = self.arguments[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import hmac
@@ -36,12 +37,19 @@ LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
 
 
 def _strings(value: object) -> object:
-    """A list; some data sets have JSON in a string, or a single string."""
+    """A list; some data sets have JSON or Python's `repr` in a string, or a single string."""
     if not isinstance(value, str):
         return value
     if not value.strip():
         return ()
-    return json.loads(value) if value.lstrip().startswith("[") else (value,)
+    if not value.lstrip().startswith("["):
+        return (value,)
+    with suppress(ValueError):
+        return json.loads(value)
+    try:
+        return ast.literal_eval(value.strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError("must be a list, as JSON or as Python writes it") from error
 
 
 Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
@@ -62,10 +70,11 @@ class Record(BaseModel):
     repo: str
     base_commit: str = Field(pattern=r"^[0-9a-f]{7,64}$")
     patch: str
-    test_patch: str
+    test_patch: str = ""
+    """Empty if the image already has the tests."""
     problem_statement: str
-    fail_to_pass: Strings = Field(validation_alias="FAIL_TO_PASS")
-    pass_to_pass: Strings = Field(validation_alias="PASS_TO_PASS")
+    fail_to_pass: Strings = Field(validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass"))
+    pass_to_pass: Strings = Field((), validation_alias=AliasChoices("PASS_TO_PASS", "pass_to_pass"))
     version: str = ""
     image: str | None = Field(None, validation_alias=AliasChoices("image", "docker_image"))
     eval_script: str = ""
@@ -376,7 +385,13 @@ def run_record_tests(
         argv = ["sh", "-c", _RUN, "sh", folder]
         result = sandbox.run(Command(argv, stdin=confirmation.stdin, timeout=timeout))
         log, statuses = _graded(record, sandbox, folder, result.timed_out)
-        results = TestResults(statuses_of(tests, statuses), "", result.timed_out, result.seconds)
+        results = TestResults(
+            statuses_of(tests, statuses),
+            "",
+            result.timed_out,
+            result.seconds,
+            not_loaded=not_loaded(tests, statuses, log),
+        ).with_failed_loads()
         if laid_out != _read(sandbox, f"{folder}/digests"):
             results = replace(results, doubts={"the tests' files": "something changed them"})
         results = confirmation.check(sandbox, results)
@@ -428,6 +443,17 @@ def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dic
     be imported. If the log names no test at all, nothing ran: all are MISSING."""
     missing = TestStatus.FAILED if statuses else TestStatus.MISSING
     return {test: status_of(test, statuses) or missing for test in tests}
+
+
+CONFTEST = re.compile(r"(?m)^ImportError while loading conftest '(.+)'")
+
+
+def not_loaded(
+    tests: Iterable[str], statuses: Mapping[str, TestStatus], log: str
+) -> dict[str, str]:
+    """All tests, if pytest could not import a conftest file, and so ran none; with that file."""
+    broken = None if statuses else CONFTEST.search(log)
+    return {} if broken is None else dict.fromkeys(tests, broken[1])
 
 
 def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
@@ -22,6 +23,7 @@ from collect.benchmarks.self_repair.benchmark import (
     Problem,
     TestFile,
     imported_libraries,
+    literal,
     numbered,
     parsed,
     unittest_names,
@@ -183,12 +185,17 @@ _MODULES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools "
     "operator io sys json"
 )
+MAX_DIGITS = 50_000
+"""Decimal digits of the longest integer that upstream reads or prints
+(compute_code_generation_metrics.py)."""
 PRELUDE = (
     "".join(f"from {name} import *\n" for name in f"{_MODULES} builtins typing".split())
     + "".join(f"import {name}\n" for name in _MODULES.split())
     + "\nsys.setrecursionlimit(50000)\n"
+    + f'if hasattr(sys, "set_int_max_str_digits"):\n    sys.set_int_max_str_digits({MAX_DIGITS})\n'
 )
-"""The code that upstream runs before every solution (testing_util.py, import_string), in its order.
+"""The code that upstream runs before every solution (testing_util.py, import_string), in its order,
+and its limit for integers. CPython before 3.8.14 has no such limit.
 """
 _FILES = ["test.jsonl", *(f"test{number}.jsonl" for number in range(2, 7))]
 RELEASES = {f"release_v{count}": _FILES[:count] for count in range(1, 7)}
@@ -271,8 +278,9 @@ def _test_bodies(where: str, column: str, text: str, function: str) -> list[str]
     bodies = []
     for number, case in enumerate(cases):
         place = f"{where}: column {column}: test {number}"
-        arguments = [_value(place, line) for line in case.input.split("\n")]
-        bodies.append(f"check_call({function!r}, {arguments!r}, {_value(place, case.output)!r})")
+        arguments = literal([_value(place, line) for line in case.input.split("\n")])
+        expected = literal(_value(place, case.output))
+        bodies.append(f"check_call({function!r}, {arguments}, {expected})")
     return bodies
 
 
@@ -281,9 +289,17 @@ def _value(where: str, text: str) -> Any:
         raise ValueError(f"{constant} is no number of JSON")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, parse_int=_integer)
     except ValueError as error:
         raise ConfigError(f"{where}: {text[:100]!r} is not JSON: {error}") from error
+
+
+def _integer(digits: str) -> int:
+    """As upstream reads it. Python's own limit of 4,300 digits is for all of this process, and does
+    not hold for decimals."""
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"an integer has {len(digits)} digits, more than {MAX_DIGITS}")
+    return int(Decimal(digits))
 
 
 PROBLEMS = Path(__file__).parent / "bundled" / "problems"

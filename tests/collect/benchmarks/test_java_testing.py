@@ -124,6 +124,7 @@ def test_what_does_not_compile_is_missing_and_told(sandbox: Sandbox) -> None:
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     results = run_java_tests(sandbox, ["ATest#one", "ATest#two"], timeout=60)
     assert list(results.statuses.values()) == ["missing", "missing"]
+    assert results.not_loaded == {"ATest#one": "ATest", "ATest#two": "ATest"}
     assert results.build_failure is None
     assert "ATest.java:4" in results.output
     assert "total" in results.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -17,12 +18,14 @@ from collect.benchmarks.self_repair.benchmark import (
     PRIVATE_TESTS,
     SelfRepairBenchmark,
     cases_of,
+    literal,
     run_cases,
 )
 from collect.benchmarks.self_repair.runtime import checking
 from collect.benchmarks.self_repair.runtime.answering import spelling
 from collect.code.patches import diff_trees
 from collect.rollouts.rollout import Verdict, score
+from collect.synthesis.self_repair.sources import PRELUDE
 from sandbox import Sandbox, SandboxConfig
 
 BENCHMARK = SelfRepairBenchmark()
@@ -108,9 +111,15 @@ def test_bugs_of_inputs_and_outputs_are_what_they_claim(name: str) -> None:
     assert failed == set(bug.fail_to_pass)
 
 
-def answered(sandbox: Sandbox, solution: str, tests: str, timeout: float = 30) -> list[str]:
-    """The statuses of a test file's cases, and the output."""
-    files = {**PROGRAM.files, PRIVATE_TESTS: tests.encode(), "solution.py": solution.encode()}
+def answered(
+    sandbox: Sandbox,
+    solution: str,
+    tests: str,
+    timeout: float = 30,
+    files: Mapping[str, bytes] = PROGRAM.files,
+) -> list[str]:
+    """The statuses of a test file's cases."""
+    files = {**files, PRIVATE_TESTS: tests.encode(), "solution.py": solution.encode()}
     sandbox.write_files(files)
     names = [f"{PRIVATE_TESTS}::test_{number}" for number in range(tests.count("def "))]
     cases = cases_of(names, files)
@@ -122,6 +131,26 @@ def answered(sandbox: Sandbox, solution: str, tests: str, timeout: float = 30) -
 def file_of(*calls: str) -> str:
     tests = (f"def test_{number}():\n    {call}\n" for number, call in enumerate(calls))
     return "from checking import check_call, check_program\n" + "".join(tests)
+
+
+def test_answers_may_be_long_integers(sandbox: Sandbox) -> None:
+    """Longer than Python converts by default, here and in the sandbox."""
+    nines = 10**5000 - 1
+    files = {"checking.py": PROGRAM.files["checking.py"], "prelude.py": PRELUDE.encode()}
+    solution = "class Solution:\n    def add(self, xs): return [n + 1 for n in xs]\n"
+    good = literal([nines + 1]), literal([-nines + 1])
+    tests = file_of(
+        f"check_call('add', [{literal([nines])}], {good[0]})",
+        f"check_call('add', [{literal([-nines])}], {good[1]})",
+        f"check_call('add', [{literal([nines])}], {good[1]})",
+    )
+    assert answered(sandbox, solution, tests, files=files) == ["passed", "passed", "failed"]
+    program = "print(int(input()) + 1)\n"
+    tests = file_of(
+        f"check_program({'9' * 5000!r}, {'1' + '0' * 5000!r})",
+        f"check_program({'9' * 5000!r}, {'1' + '0' * 4999!r})",
+    )
+    assert answered(sandbox, program, tests, files=files) == ["passed", "failed"]
 
 
 def test_programs_read_and_write_in_every_way(sandbox: Sandbox) -> None:

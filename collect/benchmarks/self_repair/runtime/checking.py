@@ -39,10 +39,11 @@ def check_call(
     name: str, arguments: Sequence[object] | Mapping[str, object], expected: object
 ) -> None:
     """Call a function of solution.py, or a method of its class Solution."""
+    # First, since the prelude also sets how long integers may be to be shown.
+    module = load_solution()
     positional, named = ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
     each = [*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())]
     shown = _shortened(", ".join(each))
-    module = load_solution()
     holder = module.Solution() if hasattr(module, "Solution") else module
     got = getattr(holder, name)(*positional, **named)
     if isinstance(got, tuple):

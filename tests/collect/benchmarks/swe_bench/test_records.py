@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.benchmark import (
     Record,
     SweBenchBenchmark,
+    not_loaded,
     parser_name,
     run_commands,
     setup_commands,
     status_of,
     statuses_of,
 )
+from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS
 from collect.errors import ConfigError
 from collect.rollouts.rollout import Verdict
 from collect.store.records import TestRow
@@ -60,6 +64,34 @@ def test_a_file_of_records(tmp_path: Path, suffix: str) -> None:
     assert open_benchmark(shown).instances()[0].hash != one.hash
 
 
+QUOTED = "tests/test_counter.py::test_x['a']"
+
+
+def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("row", "passing"),
+    [
+        (first(FAIL_TO_PASS=[TOTAL], PASS_TO_PASS=[EMPTY]), (EMPTY,)),
+        (first(FAIL_TO_PASS=str([TOTAL]), PASS_TO_PASS=str([EMPTY, QUOTED])), (EMPTY, QUOTED)),
+        (without(first(), "PASS_TO_PASS"), ()),
+        (first(PASS_TO_PASS=None, test_patch=None), ()),
+        (
+            without(first(), "FAIL_TO_PASS", "PASS_TO_PASS")
+            | {"fail_to_pass": f"['{TOTAL}']", "pass_to_pass": [EMPTY]},
+            (EMPTY,),
+        ),
+    ],
+    ids=["lists", "repr", "no column", "null", "lower case"],
+)
+def test_forms_of_a_record(row: dict[str, Any], passing: tuple[str, ...]) -> None:
+    read = record(row)
+    assert read.fail_to_pass == (TOTAL,)
+    assert read.pass_to_pass == passing
+
+
 def test_an_image_of_the_record_comes_first() -> None:
     assert record(live(docker_image="a/b:1")).image_name == "a/b:1"
     assert record(first(image="c/d:2")).image_name == "c/d:2"
@@ -73,6 +105,7 @@ def test_an_image_of_the_record_comes_first() -> None:
         (first(base_commit="main; reboot"), "column base_commit"),
         ({"instance_id": "x"}, "column repo"),
         (first(instance_id="../x"), "column instance_id"),
+        (first(FAIL_TO_PASS="[test_x"), "column FAIL_TO_PASS: .*must be a list, as JSON or as"),
     ],
 )
 def test_a_record_that_cannot_be_run_is_named(
@@ -141,6 +174,25 @@ def test_an_id_that_is_cut_off_stands_for_those_that_begin_with_it() -> None:
 def test_a_test_that_the_log_does_not_name_has_failed() -> None:
     assert statuses_of(["c", "d"], {"c": P}) == {"c": P, "d": F}
     assert statuses_of(["c", "d"], {}) == {"c": M, "d": M}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("conftest.py", "from a import b\n"), ("test_a.py", "from a import b\n")],
+)
+def test_what_cannot_be_imported_has_failed(tmp_path: Path, name: str, text: str) -> None:
+    """By what pytest really says of it."""
+    (tmp_path / "test_a.py").write_text("def test_x():\n    pass\n")
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / name).write_text(text)
+    argv = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "test_a.py"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    log, tests = done.stdout + done.stderr, ["test_a.py::test_x"]
+    statuses = LOG_PARSERS["pytest"](log)
+    unloaded = not_loaded(tests, statuses, log)
+    results = TestResults(statuses_of(tests, statuses), log, not_loaded=unloaded)
+    assert results.with_failed_loads().statuses == {"test_a.py::test_x": F}
+    assert list(unloaded.values()) == ([str(tmp_path / name)] if name == "conftest.py" else [])
 
 
 def test_a_test_that_is_skipped_on_both_sides_is_no_defect(tmp_path: Path) -> None:

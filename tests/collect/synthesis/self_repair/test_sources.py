@@ -108,6 +108,15 @@ def test_upstream_has_no_canonical_solution(tmp_path: Path) -> None:
             ),
             "test 0: 'NaN' is not JSON",
         ),
+        (
+            LiveCodeBench(),
+            functional_row(
+                public_test_cases=json.dumps(
+                    [{"input": "[]", "output": "7" * 50_001, "testtype": "functional"}]
+                )
+            ),
+            "is not JSON: an integer has 50001 digits, more than 50000",
+        ),
     ],
 )
 def test_broken_rows_are_named(source: Any, row: object, message: str) -> None:

@@ -85,6 +85,8 @@ OUTPUTS = [
     ("1.50\n", "1.5", None),
     ("  a b  \n\n", "a b", None),
     ("2 1e1", "2.0 10", None),
+    ("0.3333333333333333", "0.333333333333", "wrong answer in line 1: '0.3333333333333333'"),
+    ("YES", "Yes", "wrong answer in line 1: 'YES' instead of 'Yes'"),
     ("a  b", "a b", "wrong answer in line 1: 'a  b' instead of 'a b'"),
     ("1\n2", "1\n3", "wrong answer in line 2: '2' instead of '3'"),
     ("1\n2", "1", "2 lines printed, expected 1"),
@@ -103,6 +105,49 @@ def test_outputs_are_compared_as_upstream_does(tester: Tester) -> None:
             failure = read_failure(trial.results.output, test)
             assert told in failure.message
             assert f"input:    {json.dumps(printed)!r}" in failure.message
+
+
+LONG = "9" * 5000
+"""More digits than Python converts by default."""
+
+
+def test_integers_are_as_long_as_upstreams(tester: Tester) -> None:
+    """See upstream's compute_code_generation_metrics.py."""
+    problem = stdin_problem((f"{LONG}\n", f"1{'0' * 5000}\n"), ("9\n", "10\n"))
+    assert not tester.try_out(problem, "print(int(input()) + 1)\n").failing
+    assert tester.try_out(problem, "print(int(input()) + 2)\n").failing
+    too_long = tester.try_out(stdin_problem(("1\n", "1")), "print(10 ** 50_000)\n")
+    assert message(too_long).startswith("ValueError: Exceeds the limit (50000 digits)")
+
+
+def test_a_call_may_take_and_return_long_integers(tester: Tester) -> None:
+    tests = [{"input": f"[{LONG}]\n-{LONG}", "output": f"[[{LONG}]]", "testtype": "functional"}]
+    row = functional_row(public_test_cases=json.dumps(tests), private_test_cases="[]")
+    problem = LiveCodeBench().problem("row", row)
+    solution = "class Solution:\n    def pairs(self, xs, n):\n        return [[-n]]\n"
+    assert not tester.try_out(problem, solution).failing
+    wrong = tester.try_out(problem, solution.replace("-n", "n"))
+    assert f"pairs([{LONG[:190]}" in message(wrong)
+
+
+CALLS = [
+    ("[0.1, 0.3]", "return [0.1, 3 * 0.1]", False),
+    ("[1, 2]", "return (1, 2)", True),
+    ("[[1, 2]]", "return [(1, 2)]", False),
+    ("2", "return 2.0", True),
+    ('"Yes"', "return 'YES'", False),
+]
+
+
+def test_results_are_compared_as_upstream_does(tester: Tester) -> None:
+    """See upstream's testing_util.py, grade_call_based: equal, and only a tuple outside of all
+    others counts as a list."""
+    for expected, body, is_right in CALLS:
+        tests = [{"input": "[]\n1", "output": expected, "testtype": "functional"}]
+        row = functional_row(public_test_cases=json.dumps(tests), private_test_cases="[]")
+        solution = f"class Solution:\n    def pairs(self, xs, n):\n        {body}\n"
+        trial = tester.try_out(LiveCodeBench().problem("row", row), solution)
+        assert bool(trial.failing) != is_right, body
 
 
 def test_a_wrong_result_is_told_with_its_call(tester: Tester) -> None:
