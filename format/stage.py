@@ -48,6 +48,7 @@ from format.dataset import (
     split_file,
 )
 from format.duplicates import RULES, Duplicates
+from format.freshness import refusal_noted, rollouts_read
 from format.judging import Row, judge_all, process_count
 from format.llama_factory import FOLDER as LLAMA_FACTORY
 from format.llama_factory import write_llama_factory
@@ -83,12 +84,14 @@ def run_format(
     """Write `RUN/sft/` from the conversations of the run and of `format.runs`, replacing an earlier
     one.
 
-    Conversations on bugs in `held_out` are dropped. Raises ConfigError, without writing anything,
-    if no conversation is left to train on, or if the config requests pairs and there are none.
+    Conversations on bugs in `held_out` are dropped. Raises ConfigError if no conversation is left
+    to train on, or if the config requests pairs and there are none. Then an earlier `RUN/sft/`
+    stays, with a note for who trains on it.
     """
     held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
+    read = rollouts_read((run, *config.runs))
     stores = [RunStore(each) for each in (run, *config.runs)]
     runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
@@ -107,7 +110,11 @@ def run_format(
     attempts: Attempts = {}
     # Another start would remove what this one has written, and have its own taken for whole.
     run.mkdir(parents=True, exist_ok=True)
-    with closing(locked(run / f".format{LOCK}")), replacing_folder(run / "sft") as folder:
+    with (
+        closing(locked(run / f".format{LOCK}")),
+        refusal_noted(run / "sft"),
+        replacing_folder(run / "sft") as folder,
+    ):
         kept = StagedRows(folder, config.mixture.seed)
         processes = process_count(config.processes, sum(len(each) for _, each in runs))
         funnel = _select(config, source, kept, attempts, processes)
@@ -150,6 +157,7 @@ def run_format(
             outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
+            rollouts=read,
         )
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)

@@ -35,7 +35,7 @@ from configs.command_line.shared import (
 from configs.loading import SHIPPED, RunConfig, config_saved, load_config, nothing_saved
 from format.config import PushConfig
 from train.config import TrainConfig
-from train.job import process_count
+from train.job import is_main_process, process_count
 from train.report import LossPoint
 
 logger = logging.getLogger(__name__)
@@ -269,6 +269,8 @@ def train(config: RunConfig) -> int:
         console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
 
     heading("train")
+    if config.train.method != "grpo" and is_main_process():
+        tell_older_rows(config)
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
     with ProgressBar("steps", None, console=console) as bar:
         report = run_train(config.train, config.folder, print_step, bench, bar.reach)
@@ -281,6 +283,18 @@ def train(config: RunConfig) -> int:
         f"model in {config.folder}/model (training.json has the curve)"
     )
     return 0
+
+
+def tell_older_rows(config: RunConfig) -> None:
+    """Warn if `format` would now write other rows than the run has."""
+    from format.freshness import what_changed
+
+    changes = what_changed(config.folder, config.format, config.held_out)
+    if changes:
+        logger.warning(
+            f"training on the rows in {config.folder}/sft as they are, though since then "
+            f"{'; '.join(changes)}. `stepinto format` makes them anew"
+        )
 
 
 def evaluate(config: RunConfig) -> int:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
+from format.freshness import refuse_after_refusal
 from format.preferences import PAIR_COLUMNS
 from train.base_model import Tokenization
 from train.config import TrainConfig
@@ -46,6 +47,7 @@ class PreferenceOptimization:
     other_facts: Any = None
 
     def data(self, run: Path) -> Path:
+        refuse_after_refusal(run / "sft")
         return split_file(run / "sft" / "preferences", "train", "format.preferences: {}")
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:

@@ -11,6 +11,7 @@ from typing import Any
 
 from collect.errors import ConfigError
 from format.dataset import split_file
+from format.freshness import refuse_after_refusal
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, epoch_steps
@@ -28,6 +29,7 @@ class SupervisedFineTuning:
     other_facts: Any = None
 
     def data(self, run: Path) -> Path:
+        refuse_after_refusal(run / "sft")
         if self.config.eval_every is not None:
             split_file(run / "sft", "test", TEST_SPLIT)
         return split_file(run / "sft", "train")
