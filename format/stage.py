@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.quantities import first_of
+from collect.rollouts.status import running_start
 from collect.store.files import LOCK, locked, refuse_links, replacing_folder
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
@@ -98,9 +99,11 @@ def run_format(
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
     if empty:
         first = empty[0]
-        raise ConfigError(
-            f"{first} has no rollouts; run `stepinto collect` on this run folder first"
-        )
+        remedy = "run `stepinto collect` on this run folder first"
+        if running_start(first) is not None:
+            remedy = "the collect there is still running and has finished none, so wait for it"
+        raise ConfigError(f"{first} has no rollouts; {remedy}")
+    _tell_running(runs)
     held = any(outcome.held_out for _, outcomes in runs for outcome in outcomes.values())
     if held and config.push is not None and config.push.records:
         logger.warning("the runs' records are not pushed: they hold bugs of `held_out`")
@@ -162,6 +165,19 @@ def run_format(
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)
     return report
+
+
+def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> None:
+    """Warn of runs whose rollouts are still being done, and say how many are taken."""
+    for store, outcomes in runs:
+        start = running_start(store.folder)
+        if start is not None:
+            logger.warning(
+                f"the collect in {store.folder} is still running: {start.done:,} of its "
+                f"{start.total:,} rollouts are done. The rows are made from the {len(outcomes):,} "
+                "rollouts that are stored there now; run `stepinto format` again when it has ended "
+                "to take all of them"
+            )
 
 
 def _remedy(source: Candidates, funnel: Funnel) -> str:
