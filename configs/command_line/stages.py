@@ -416,11 +416,13 @@ def check_sections(config: RunConfig) -> None:
         check_push(config.format.push)
         check_runs(config.format, config.folder)
     if "train" in config.stages:
+        from train.adapters import look_at_adapters
         from train.job import QuestionBench
         from train.stage import check_train
 
         bench = QuestionBench(config, config.questions.benchmark, config.held_out)
         check_train(config.train, bench)
+        look_at_adapters(config.train)
     if "eval" in config.stages:
         from eval.stage import check_eval
 
