@@ -16,6 +16,7 @@ from collect.store.files import write_text
 from collect.store.run_store import RunStore
 from format.config import FormatConfig
 from format.report import FormatReport, RolloutsRead
+from format.shipped import with_shipped
 
 REFUSAL = "refused.txt"
 """In an earlier start's `sft/`: why the last one wrote nothing. Its next success replaces both."""
@@ -66,7 +67,7 @@ def what_changed(run: Path, config: FormatConfig, held_out: HeldOutConfig) -> li
         report = FormatReport.model_validate_json((run / "sft" / "report.json").read_bytes())
         earlier = FormatConfig.model_validate(report.config)
         reserved = HeldOutConfig.model_validate(report.held_out)
-        now = rollouts_read((run, *config.runs))
+        now = rollouts_read((run, *with_shipped(config).runs))
     except (FileNotFoundError, ValidationError, FileMoved):
         return []
     changes = []

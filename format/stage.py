@@ -57,6 +57,7 @@ from format.mixture import RULE as MIXED
 from format.mixture import Facets, drawn, effort, mixed
 from format.preferences import PREFERENCES, Attempts, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
+from format.shipped import DEMONSTRATIONS, with_shipped
 from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
@@ -68,11 +69,14 @@ logger = logging.getLogger(__name__)
 def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
-    for each in config.runs:
+    for each in with_shipped(config).runs:
         refuse_links(each)
         name = each.resolve().name
         if not (each / "rollouts").is_dir():
-            raise ConfigError(f"format.runs: {each} is no folder of a run with rollouts")
+            raise ConfigError(
+                f"format.runs: {each} is no folder of a run with rollouts; it must lie in "
+                f"{Path.cwd()} or be an absolute path. {DEMONSTRATIONS.name} is what StepInto ships"
+            )
         if name in names:
             why = "ids of conversations begin with it, so rename one of the folders"
             raise ConfigError(f"format.runs: {each} has the same name as {names[name]}; {why}")
@@ -92,6 +96,9 @@ def run_format(
     held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
+    # What is written names the runs as the config does.
+    named = {"runs": config.runs, "questions": config.questions}
+    config = with_shipped(config)
     read = rollouts_read((run, *config.runs))
     stores = [RunStore(each) for each in (run, *config.runs)]
     runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
@@ -122,17 +129,7 @@ def run_format(
         processes = process_count(config.processes, sum(len(each) for _, each in runs))
         funnel = _select(config, source, kept, attempts, processes)
         if not kept.facets:
-            told = [
-                f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
-                for step in funnel.steps
-                if step.dropped
-            ]
-            lines = "\n  ".join(["The filters, in order:", *told])
-            raise ConfigError(
-                f"none of the {funnel.conversations} conversations in "
-                f"{' and '.join(map(str, (run, *config.runs)))} is left to train on. {lines}\n"
-                f"{_remedy(source, funnel)}"
-            )
+            raise ConfigError(_nothing_left(source, funnel, (run, *config.runs)))
         for facet, named in (*config.mixture.weights.items(), *config.mixture.least_shares.items()):
             there = {row.value(facet) for row in kept.facets}
             if absent := set(named) - there:
@@ -158,7 +155,7 @@ def run_format(
             funnel=funnel,
             splits=written.statistics,
             outputs=written.outputs,
-            config=config.model_dump(mode="json"),
+            config=config.model_copy(update=named).model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
             rollouts=read,
         )
@@ -178,6 +175,19 @@ def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> Non
                 "rollouts that are stored there now; run `stepinto format` again when it has ended "
                 "to take all of them"
             )
+
+
+def _nothing_left(source: Candidates, funnel: Funnel, runs: Sequence[Path]) -> str:
+    told = [
+        f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
+        for step in funnel.steps
+        if step.dropped
+    ]
+    lines = "\n  ".join(["The filters, in order:", *told])
+    return (
+        f"none of the {funnel.conversations} conversations in {' and '.join(map(str, runs))} is "
+        f"left to train on. {lines}\n{_remedy(source, funnel)}"
+    )
 
 
 def _remedy(source: Candidates, funnel: Funnel) -> str:

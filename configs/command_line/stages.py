@@ -205,6 +205,7 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.shipped import with_shipped
     from format.stage import check_push, run_format
     from format.stage import push as upload
 
@@ -227,7 +228,7 @@ def make_dataset(
     if push is not None and not status:
         push = PushConfig.model_validate(report.config["push"])
         heading("push")
-        every = (config.folder, *config.format.runs)
+        every = (config.folder, *with_shipped(config.format).runs)
         runs = [each for each in every if (each / "rollouts").is_dir()]
         console.print(upload(config.folder / "sft", push, runs), highlight=False)
     return status
