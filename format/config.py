@@ -187,6 +187,9 @@ class FormatConfig(StrictRecord):
     llama_factory: bool = False
     """Also write `sft/llama-factory/`: the rows as LLaMA-Factory reads them, those with a turn that
     is not trained on left out."""
+    token_ids: bool = False
+    """Also write `sft/token-ids/`: the rows as the token ids that were sampled, with mask and
+    log-probabilities, for off-policy training; of models with `models.NAME.logprobs: true`."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
 

@@ -20,7 +20,7 @@ from format.shipped import with_shipped
 
 REFUSAL = "refused.txt"
 """In an earlier start's `sft/`: why the last one wrote nothing. Its next success replaces both."""
-NOT_OF_ROWS = {"push", "processes", "name", "license", "tags", "atif", "llama_factory"}
+NOT_OF_ROWS = {"push", "processes", "name", "license", "tags", "atif", "llama_factory", "token_ids"}
 """Settings that change no row."""
 PATHS = {"runs", "questions"}
 """Settings that name the same files from elsewhere in other words."""

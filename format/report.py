@@ -162,6 +162,7 @@ class FormatReport(BaseModel):
 
 WHAT = {
     "preferences": "pairs of attempts at the same question, for training by preference",
+    "token-ids": "the rows as the token ids that were sampled, for off-policy training",
     "llama-factory": "rows of which every turn is trained on, as LLaMA-Factory reads them",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }

@@ -58,6 +58,8 @@ from format.mixture import Facets, drawn, effort, mixed
 from format.preferences import PREFERENCES, Attempts, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
 from format.shipped import DEMONSTRATIONS, with_shipped
+from format.token_ids import FOLDER as TOKEN_IDS
+from format.token_ids import write_token_ids
 from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def run_format(
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
     # What is written names the runs as the config does.
-    named = {"runs": config.runs, "questions": config.questions}
+    as_given = {"runs": config.runs, "questions": config.questions}
     config = with_shipped(config)
     read = rollouts_read((run, *config.runs))
     stores = [RunStore(each) for each in (run, *config.runs)]
@@ -144,10 +146,7 @@ def run_format(
         splits = Splits(config, {facets.repository for facets in kept.facets} | right)
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
-        if config.atif:
-            write_trajectories(source, written, folder)
-        if config.llama_factory:
-            written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
+        _write_other_forms(config, source, written, folder)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
             written.outputs[PREFERENCES] = pairs
@@ -155,13 +154,24 @@ def run_format(
             funnel=funnel,
             splits=written.statistics,
             outputs=written.outputs,
-            config=config.model_copy(update=named).model_dump(mode="json"),
+            config=config.model_copy(update=as_given).model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
             rollouts=read,
         )
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)
     return report
+
+
+def _write_other_forms(
+    config: FormatConfig, source: Candidates, written: Written, folder: Path
+) -> None:
+    if config.atif:
+        write_trajectories(source, written, folder)
+    if config.token_ids:
+        written.outputs[TOKEN_IDS] = write_token_ids(source, written.conversations, folder)
+    if config.llama_factory:
+        written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
 
 
 def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> None:
@@ -536,6 +546,6 @@ def write_rows(
                 continue
             writers[split].add(row)
             written.statistics[split].add(row, characters)
-            if config.atif:
+            if config.atif or config.token_ids:
                 written.conversations[row["conversation_id"]] = split
     return written
