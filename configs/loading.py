@@ -254,7 +254,7 @@ SECTIONS = {
         *("require_session", "min_stops", "min_inspections", "require_answer", "min_grounding"),
         *("max_invalid_tool_calls", "max_characters", "masked_turns", "only_replay_verified"),
         *("drop_leaks", "max_similarity", "deduplicate", "test_fraction", "split_seed"),
-        *("preferences", "mixture", "atif", "name", "license", "tags"),
+        *("preferences", "mixture", "atif", "token_ids", "name", "license", "tags"),
     ),
     "train": (
         *("method", "dpo", "lora", "merge", "save_untuned", "epochs", "max_steps", "seed"),

@@ -100,7 +100,8 @@ class FormatConfig(StrictRecord):
 
     runs: tuple[Path, ...] = ()
     """Folders of further runs whose conversations are added, such as those of another benchmark,
-    sandbox or machine. Their ids begin with the run's name, as `RUN/ID`."""
+    sandbox or machine. Their ids begin with the run's name, as `RUN/ID`. `demonstrations`: the
+    played sessions that StepInto ships, if there is no such folder of your own."""
     roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT, Role.INSPECTOR), min_length=1)
     """Roles whose conversations become rows; by default those of both debugging systems."""
     vocabulary: Vocabulary = Vocabulary.DEBUG2FIX
@@ -175,8 +176,9 @@ class FormatConfig(StrictRecord):
     """Also write `sft/preferences/`."""
     questions: tuple[str, ...] = ()
     """Files of the runtime questions that the run answered, for the columns `question_id` and
-    `difficulty`. Empty: `questions.jsonl` in the run's folder, if it exists. Without them,
-    `preferences` takes questions with the same wording for one."""
+    `difficulty`, such as `demonstrations/questions.jsonl` of the shipped sessions. Empty:
+    `questions.jsonl` in the run's folder, if it exists. Without them, `preferences` takes questions
+    with the same wording for one."""
     mixture: MixtureConfig = MixtureConfig()
     """Limits for the rows written, by origin."""
 
@@ -185,6 +187,9 @@ class FormatConfig(StrictRecord):
     llama_factory: bool = False
     """Also write `sft/llama-factory/`: the rows as LLaMA-Factory reads them, those with a turn that
     is not trained on left out."""
+    token_ids: bool = False
+    """Also write `sft/token-ids/`: the rows as the token ids that were sampled, with mask and
+    log-probabilities, for off-policy training; of models with `models.NAME.logprobs: true`."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
 

@@ -33,7 +33,18 @@ from collect.store.records import Conversation
 from collect.store.tables import open_parquet
 from format.config import Arguments, FormatConfig, Reasoning
 
-Kind = Literal["text", "integer", "number", "flag", "texts", "flags", "claims", "objects"]
+Kind = Literal[
+    "text",
+    "integer",
+    "number",
+    "flag",
+    "texts",
+    "integers",
+    "numbers",
+    "flags",
+    "claims",
+    "objects",
+]
 """The type of a column's values, all nullable. `claims` is an integer for each kind of evidence,
 `objects` a list of JSON objects, each stored unchanged."""
 
@@ -220,6 +231,7 @@ ROWS_PER_GROUP = 256
 ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 8_000_000
 """Maximum size of a row group: the metadata of all groups is in memory until the file is
 complete."""
+LONG = ("integers", "numbers")
 Columns = dict[str, Column]
 
 
@@ -250,6 +262,8 @@ def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OB
         "number": Value("float64"),
         "flag": Value("bool"),
         "texts": List(Value("string")),
+        "integers": List(Value("int64")),
+        "numbers": List(Value("float64")),
         "flags": List(Value("bool")),
         "claims": {each.value: Value("int64") for each in Support},
         "objects": List(Json()),
@@ -301,9 +315,11 @@ class SplitWriter:
         self._schema = arrow_schema(columns, arguments)
         self._arguments = arguments
         self._json = _json_columns(columns)
+        self._long = [name for name, column in columns.items() if column.kind in LONG]
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
         self._characters = 0
+        """Of the rows to write; a number counts as one."""
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one row, possibly not before `close`; JSON columns may be texts."""
@@ -313,6 +329,7 @@ class SplitWriter:
         }
         self._rows.append(row | encoded)
         self._characters += sum(len(text) for texts in encoded.values() for text in texts)
+        self._characters += sum(len(row[name] or ()) for name in self._long)
         if len(self._rows) == ROWS_WRITTEN or self._characters >= CHARACTERS_WRITTEN:
             self._flush()
 

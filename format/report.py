@@ -134,6 +134,14 @@ def _label_counts(value: Any) -> Counter[str]:
     return Counter(["null" if value is None else str(value).lower()])
 
 
+class RolloutsRead(BaseModel):
+    """The rollouts of a run that rows were made from."""
+
+    count: int
+    newest: float
+    """Unix time at which the newest one began, in seconds."""
+
+
 class FormatReport(BaseModel):
     """Everything that the card says, as data; `sft/report.json`."""
 
@@ -145,6 +153,8 @@ class FormatReport(BaseModel):
     config: dict[str, Any]
     held_out: dict[str, Any]
     """The config's `held_out` section: the bugs whose conversations were dropped."""
+    rollouts: dict[str, RolloutsRead] = {}
+    """By name of the run, of those that have rollouts."""
 
 
 # The card.
@@ -152,6 +162,7 @@ class FormatReport(BaseModel):
 
 WHAT = {
     "preferences": "pairs of attempts at the same question, for training by preference",
+    "token-ids": "the rows as the token ids that were sampled, for off-policy training",
     "llama-factory": "rows of which every turn is trained on, as LLaMA-Factory reads them",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }

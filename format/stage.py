@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.quantities import first_of
+from collect.rollouts.status import running_start
 from collect.store.files import LOCK, locked, refuse_links, replacing_folder
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
@@ -48,6 +49,7 @@ from format.dataset import (
     split_file,
 )
 from format.duplicates import RULES, Duplicates
+from format.freshness import refusal_noted, rollouts_read
 from format.judging import Row, judge_all, process_count
 from format.llama_factory import FOLDER as LLAMA_FACTORY
 from format.llama_factory import write_llama_factory
@@ -55,6 +57,9 @@ from format.mixture import RULE as MIXED
 from format.mixture import Facets, drawn, effort, mixed
 from format.preferences import PREFERENCES, Attempts, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
+from format.shipped import DEMONSTRATIONS, with_shipped
+from format.token_ids import FOLDER as TOKEN_IDS
+from format.token_ids import write_token_ids
 from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
@@ -66,11 +71,14 @@ logger = logging.getLogger(__name__)
 def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
-    for each in config.runs:
+    for each in with_shipped(config).runs:
         refuse_links(each)
         name = each.resolve().name
         if not (each / "rollouts").is_dir():
-            raise ConfigError(f"format.runs: {each} is no folder of a run with rollouts")
+            raise ConfigError(
+                f"format.runs: {each} is no folder of a run with rollouts; it must lie in "
+                f"{Path.cwd()} or be an absolute path. {DEMONSTRATIONS.name} is what StepInto ships"
+            )
         if name in names:
             why = "ids of conversations begin with it, so rename one of the folders"
             raise ConfigError(f"format.runs: {each} has the same name as {names[name]}; {why}")
@@ -83,21 +91,28 @@ def run_format(
     """Write `RUN/sft/` from the conversations of the run and of `format.runs`, replacing an earlier
     one.
 
-    Conversations on bugs in `held_out` are dropped. Raises ConfigError, without writing anything,
-    if no conversation is left to train on, or if the config requests pairs and there are none.
+    Conversations on bugs in `held_out` are dropped. Raises ConfigError if no conversation is left
+    to train on, or if the config requests pairs and there are none. Then an earlier `RUN/sft/`
+    stays, with a note for who trains on it.
     """
     held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
+    # What is written names the runs as the config does.
+    as_given = {"runs": config.runs, "questions": config.questions}
+    config = with_shipped(config)
+    read = rollouts_read((run, *config.runs))
     stores = [RunStore(each) for each in (run, *config.runs)]
     runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
     if empty:
         first = empty[0]
-        raise ConfigError(
-            f"{first} has no rollouts; run `stepinto collect` on this run folder first"
-        )
+        remedy = "run `stepinto collect` on this run folder first"
+        if running_start(first) is not None:
+            remedy = "the collect there is still running and has finished none, so wait for it"
+        raise ConfigError(f"{first} has no rollouts; {remedy}")
+    _tell_running(runs)
     held = any(outcome.held_out for _, outcomes in runs for outcome in outcomes.values())
     if held and config.push is not None and config.push.records:
         logger.warning("the runs' records are not pushed: they hold bugs of `held_out`")
@@ -107,22 +122,16 @@ def run_format(
     attempts: Attempts = {}
     # Another start would remove what this one has written, and have its own taken for whole.
     run.mkdir(parents=True, exist_ok=True)
-    with closing(locked(run / f".format{LOCK}")), replacing_folder(run / "sft") as folder:
+    with (
+        closing(locked(run / f".format{LOCK}")),
+        refusal_noted(run / "sft"),
+        replacing_folder(run / "sft") as folder,
+    ):
         kept = StagedRows(folder, config.mixture.seed)
         processes = process_count(config.processes, sum(len(each) for _, each in runs))
         funnel = _select(config, source, kept, attempts, processes)
         if not kept.facets:
-            told = [
-                f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
-                for step in funnel.steps
-                if step.dropped
-            ]
-            lines = "\n  ".join(["The filters, in order:", *told])
-            raise ConfigError(
-                f"none of the {funnel.conversations} conversations in "
-                f"{' and '.join(map(str, (run, *config.runs)))} is left to train on. {lines}\n"
-                f"{_remedy(source, funnel)}"
-            )
+            raise ConfigError(_nothing_left(source, funnel, (run, *config.runs)))
         for facet, named in (*config.mixture.weights.items(), *config.mixture.least_shares.items()):
             there = {row.value(facet) for row in kept.facets}
             if absent := set(named) - there:
@@ -137,10 +146,7 @@ def run_format(
         splits = Splits(config, {facets.repository for facets in kept.facets} | right)
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
-        if config.atif:
-            write_trajectories(source, written, folder)
-        if config.llama_factory:
-            written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
+        _write_other_forms(config, source, written, folder)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
             written.outputs[PREFERENCES] = pairs
@@ -148,12 +154,50 @@ def run_format(
             funnel=funnel,
             splits=written.statistics,
             outputs=written.outputs,
-            config=config.model_dump(mode="json"),
+            config=config.model_copy(update=as_given).model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
+            rollouts=read,
         )
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)
     return report
+
+
+def _write_other_forms(
+    config: FormatConfig, source: Candidates, written: Written, folder: Path
+) -> None:
+    if config.atif:
+        write_trajectories(source, written, folder)
+    if config.token_ids:
+        written.outputs[TOKEN_IDS] = write_token_ids(source, written.conversations, folder)
+    if config.llama_factory:
+        written.outputs[LLAMA_FACTORY] = write_llama_factory(folder, written.statistics)
+
+
+def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> None:
+    """Warn of runs whose rollouts are still being done, and say how many are taken."""
+    for store, outcomes in runs:
+        start = running_start(store.folder)
+        if start is not None:
+            logger.warning(
+                f"the collect in {store.folder} is still running: {start.done:,} of its "
+                f"{start.total:,} rollouts are done. The rows are made from the {len(outcomes):,} "
+                "rollouts that are stored there now; run `stepinto format` again when it has ended "
+                "to take all of them"
+            )
+
+
+def _nothing_left(source: Candidates, funnel: Funnel, runs: Sequence[Path]) -> str:
+    told = [
+        f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
+        for step in funnel.steps
+        if step.dropped
+    ]
+    lines = "\n  ".join(["The filters, in order:", *told])
+    return (
+        f"none of the {funnel.conversations} conversations in {' and '.join(map(str, runs))} is "
+        f"left to train on. {lines}\n{_remedy(source, funnel)}"
+    )
 
 
 def _remedy(source: Candidates, funnel: Funnel) -> str:
@@ -502,6 +546,6 @@ def write_rows(
                 continue
             writers[split].add(row)
             written.statistics[split].add(row, characters)
-            if config.atif:
+            if config.atif or config.token_ids:
                 written.conversations[row["conversation_id"]] = split
     return written

@@ -28,7 +28,7 @@ class LoraSettings(StrictRecord):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of the adapters' inputs that is dropped at random."""
     target_modules: str | tuple[str, ...] = "all-linear"
-    """Module names, a regular expression over full names, or all-linear."""
+    """A list of module names, a regular expression over full names, or all-linear."""
     top_layers: int | None = Field(default=None, ge=1)
     """Adapt only this many layers next to the head, so that the backward pass ends below them."""
     quantize: Literal["4bit", "8bit"] | None = None

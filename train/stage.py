@@ -28,6 +28,7 @@ from collect.models.config import trained_on, training_of
 from collect.quantities import counted
 from collect.rollouts.tracking import wandb_run
 from collect.store.files import LOCK, locked, replacing_folder
+from train.adapters import check_adapters
 from train.base_model import (
     TRAINING,
     Tokenization,
@@ -226,7 +227,9 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
 
 def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
     """Check the base model and the data, and write the rows. Raises ConfigError."""
-    parameters = without_weights(job.config, tokenization.base).num_parameters()
+    described = without_weights(job.config, tokenization.base)
+    parameters = described.num_parameters()
+    check_adapters(job.config, described)
     if (told := doubt(job.config, parameters)) is not None:
         logger.warning(told)
     preflight = method.prepare(job, tokenization)

@@ -154,40 +154,6 @@ def without_weights(config: TrainConfig, base: str) -> Any:
         raise ConfigError(f"train.attention: {config.attention}: {error}") from error
 
 
-def lora_config(config: TrainConfig, model: Any) -> Any:
-    """peft's configuration of the adapters; None if every weight is trained."""
-    from peft import LoraConfig
-    from torch import nn
-
-    settings = config.lora
-    if settings is None:
-        return None
-    targets: Any = settings.target_modules
-    layers = None
-    if settings.top_layers is not None:
-        depth = model.config.get_text_config().num_hidden_layers
-        layers = list(range(max(0, depth - settings.top_layers), depth))
-        if targets == "all-linear":
-            # peft chooses layers only among modules given by name.
-            head = model.get_output_embeddings()
-            linear = [
-                name
-                for name, each in model.named_modules()
-                if isinstance(each, nn.Linear) and each is not head
-            ]
-            targets = sorted({name.rpartition(".")[2] for name in linear})
-        if isinstance(targets, str):
-            raise ConfigError("train.lora.top_layers needs target_modules as all-linear or a list")
-    return LoraConfig(
-        r=settings.r,
-        lora_alpha=settings.alpha,
-        lora_dropout=settings.dropout,
-        target_modules=targets if isinstance(targets, str) else list(targets),
-        layers_to_transform=layers,
-        task_type="CAUSAL_LM",
-    )
-
-
 def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
     """The options shared by all TRL trainers. CPUs need no activation checkpointing, and FSDP has
     its own."""

@@ -151,6 +151,17 @@ def is_over(folders: Sequence[Path]) -> bool:
     return _died(last, time.time())
 
 
+def running_start(folder: Path) -> Heartbeat | None:
+    """The start that does a folder's rollouts now; None if there is none, or nothing readable."""
+    try:
+        beat = read_heartbeat(folder)
+    except ConfigError:
+        return None
+    if beat is None or beat.ended or _died(beat, time.time()):
+        return None
+    return beat
+
+
 def _lives_here(beat: Heartbeat) -> bool:
     return beat.host == platform.node() and Path(f"/proc/{beat.process}").exists()
 

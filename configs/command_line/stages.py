@@ -35,7 +35,7 @@ from configs.command_line.shared import (
 from configs.loading import SHIPPED, RunConfig, config_saved, load_config, nothing_saved
 from format.config import PushConfig
 from train.config import TrainConfig
-from train.job import process_count
+from train.job import is_main_process, process_count
 from train.report import LossPoint
 
 logger = logging.getLogger(__name__)
@@ -205,6 +205,7 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.shipped import with_shipped
     from format.stage import check_push, run_format
     from format.stage import push as upload
 
@@ -227,7 +228,7 @@ def make_dataset(
     if push is not None and not status:
         push = PushConfig.model_validate(report.config["push"])
         heading("push")
-        every = (config.folder, *config.format.runs)
+        every = (config.folder, *with_shipped(config.format).runs)
         runs = [each for each in every if (each / "rollouts").is_dir()]
         console.print(upload(config.folder / "sft", push, runs), highlight=False)
     return status
@@ -269,6 +270,8 @@ def train(config: RunConfig) -> int:
         console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
 
     heading("train")
+    if config.train.method != "grpo" and is_main_process():
+        tell_older_rows(config)
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
     with ProgressBar("steps", None, console=console) as bar:
         report = run_train(config.train, config.folder, print_step, bench, bar.reach)
@@ -281,6 +284,18 @@ def train(config: RunConfig) -> int:
         f"model in {config.folder}/model (training.json has the curve)"
     )
     return 0
+
+
+def tell_older_rows(config: RunConfig) -> None:
+    """Warn if `format` would now write other rows than the run has."""
+    from format.freshness import what_changed
+
+    changes = what_changed(config.folder, config.format, config.held_out)
+    if changes:
+        logger.warning(
+            f"training on the rows in {config.folder}/sft as they are, though since then "
+            f"{'; '.join(changes)}. `stepinto format` makes them anew"
+        )
 
 
 def evaluate(config: RunConfig) -> int:
@@ -402,11 +417,13 @@ def check_sections(config: RunConfig) -> None:
         check_push(config.format.push)
         check_runs(config.format, config.folder)
     if "train" in config.stages:
+        from train.adapters import look_at_adapters
         from train.job import QuestionBench
         from train.stage import check_train
 
         bench = QuestionBench(config, config.questions.benchmark, config.held_out)
         check_train(config.train, bench)
+        look_at_adapters(config.train)
     if "eval" in config.stages:
         from eval.stage import check_eval
 

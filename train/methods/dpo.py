@@ -14,13 +14,15 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
+from format.freshness import refuse_after_refusal
 from format.preferences import PAIR_COLUMNS
+from train.adapters import lora_config
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded
 from train.job import Job
 from train.preflight import Preflight, PreflightRun, load_rows, write_encoded
-from train.trainer import lora_config, quiet, shared_options
+from train.trainer import quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 SCHEMA = pa.schema(
@@ -46,6 +48,7 @@ class PreferenceOptimization:
     other_facts: Any = None
 
     def data(self, run: Path) -> Path:
+        refuse_after_refusal(run / "sft")
         return split_file(run / "sft" / "preferences", "train", "format.preferences: {}")
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:

@@ -36,11 +36,12 @@ from collect.store.messages import ToolSchema
 from sandbox import clean_up
 from sandbox.environment import install_command
 from sandbox.errors import SandboxError
+from train.adapters import lora_config
 from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
 from train.job import Job, QuestionBench, process_count
 from train.preflight import Preflight, load_rows, write_encoded
-from train.trainer import lora_config, quiet, shared_options
+from train.trainer import quiet, shared_options
 
 # Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
 #

@@ -11,11 +11,13 @@ from typing import Any
 
 from collect.errors import ConfigError
 from format.dataset import split_file
+from format.freshness import refuse_after_refusal
+from train.adapters import lora_config
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, epoch_steps
 from train.preflight import Preflight, encode_split, load_rows
-from train.trainer import lora_config, on_cpu, quiet, shared_options
+from train.trainer import on_cpu, quiet, shared_options
 
 TEST_SPLIT = "a larger format.test_fraction for train.eval_every, or remove that"
 
@@ -28,6 +30,7 @@ class SupervisedFineTuning:
     other_facts: Any = None
 
     def data(self, run: Path) -> Path:
+        refuse_after_refusal(run / "sft")
         if self.config.eval_every is not None:
             split_file(run / "sft", "test", TEST_SPLIT)
         return split_file(run / "sft", "train")
