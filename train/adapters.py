@@ -72,12 +72,13 @@ def check_adapters(config: TrainConfig, model: Any) -> None:
     if config.lora is None:
         return
     names = [name for name, _ in model.named_modules()]
+    known = _adaptable(model)
     wanted = config.lora.target_modules
     by_name = () if isinstance(wanted, str) else wanted
     for target in by_name:
         if not _has(names, target):
             raise ConfigError(
-                f"{TARGETS}: the base model has no module {target!r}{_others(model, target)}"
+                f"{TARGETS}: the base model has no module {target!r}{_others(known, target)}"
             )
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -89,7 +90,7 @@ def check_adapters(config: TrainConfig, model: Any) -> None:
         if isinstance(wanted, str) and _has(names, wanted):
             hint = f"; a text is a regular expression over full names, so write [{wanted}]"
         else:
-            hint = _others(model, str(wanted))
+            hint = _others(known, str(wanted))
         said = " ".join(str(error).split())
         raise ConfigError(f"{TARGETS}: {told} can't be trained{hint}. peft says: {said}") from error
     for target in by_name:
@@ -105,12 +106,15 @@ def _has(names: Sequence[str], target: str) -> bool:
     return any(f".{name}".endswith(f".{target}") for name in names)
 
 
-def _others(model: Any, target: str) -> str:
-    """The nearest name of a module that can have adapters, and all of them."""
+def _adaptable(model: Any) -> set[str]:
+    """The last parts of the names of modules that can have adapters."""
     from torch import nn
 
-    kinds = nn.Linear | nn.Embedding
-    modules = model.named_modules()
-    known = {name.rpartition(".")[2] for name, each in modules if isinstance(each, kinds)}
+    modules, kinds = model.named_modules(), nn.Linear | nn.Embedding
+    return {name.rpartition(".")[2] for name, each in modules if isinstance(each, kinds)}
+
+
+def _others(known: set[str], target: str) -> str:
+    """The nearest of the known names, and all of them."""
     listed, near = ", ".join(sorted(known)), did_you_mean(target, known)
     return f"{near} It has {listed}" if near else f"; it has {listed}"

@@ -36,6 +36,10 @@ def config(base: Path, **lora: Any) -> TrainConfig:
         ({"target_modules": r".*\.atn\..*"}, "can't be trained; it has .* peft says"),
         ({"target_modules": "(q_proj"}, "'.q_proj' is no regular expression"),
         ({"target_modules": ("self_attn",)}, "can't be trained.* is not supported"),
+        (
+            {"target_modules": ("q_proj", "mlp")},
+            "it has down_proj, embed_tokens, gate_proj, k_proj",
+        ),
         ({"target_modules": ()}, "can't be trained"),
         (
             {"target_modules": ("q_proj", "embed_tokens"), "top_layers": 1},
