@@ -7,7 +7,9 @@ import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Collectors;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Stack;
@@ -169,6 +171,7 @@ final class Runner {
         /** Due if a loop came back to here. */
         private final List<Breakpoint> turns = new ArrayList<>();
         private final List<ExceptionEvent> exceptions = new ArrayList<>();
+        private final Set<Location> places = new HashSet<>();
         private boolean entered;
         private boolean stepped;
         private ThreadReference thread;
@@ -201,8 +204,11 @@ final class Runner {
         private void take(Event event) throws IncompatibleThreadStateException {
             if (event instanceof BreakpointEvent) {
                 BreakpointEvent reached = (BreakpointEvent) event;
-                for (BreakpointRequest request : debugging.requests.at(reached.location())) {
-                    breakpoint(reached, request);
+                // The set has an event for each request here that was on.
+                if (places.add(reached.location())) {
+                    for (BreakpointRequest request : debugging.requests.at(reached.location())) {
+                        breakpoint(reached, request);
+                    }
                 }
             } else if (event instanceof StepEvent) {
                 StepEvent step = (StepEvent) event;
