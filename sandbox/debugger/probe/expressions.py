@@ -91,6 +91,12 @@ def compiled(
     return compiled_for(text, place)
 
 
+def assigned_in(expression: str) -> list[str]:
+    """The variables that an expression assigns with `:=`, which the program does not see."""
+    nodes = ast.walk(ast.parse(expression, EXPRESSION, "eval")) if ":=" in expression else ()
+    return [node.target.id for node in nodes if isinstance(node, ast.NamedExpr)]
+
+
 class Place(NamedTuple):
     """What an expression's meaning depends on."""
 

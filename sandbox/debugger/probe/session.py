@@ -16,6 +16,7 @@ from .causes import Raised, leaves
 from .clocks import CLOCKS
 from .describing import Describer
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
+from .expressions import assigned_in
 from .interpreter import (
     FrameAt,
     MoreStack,
@@ -120,7 +121,14 @@ class Actions:
         if error:
             return error
         shown, next_start = self.describer.value(expression, value, arguments.get("start", 0))
-        return {"values": [shown], **({} if next_start is None else {"next_start": next_start})}
+        answer: Json = {"values": [shown]}
+        if next_start is not None:
+            answer["next_start"] = next_start
+        assigned = assigned_in(expression)
+        if assigned:
+            listed = ", ".join(assigned)
+            answer["notes"] = [f"set in this expression alone, not in the program: {listed}"]
+        return answer
 
     def _fields(self, arguments: Json) -> Json:
         expression = arguments["expression"].strip()

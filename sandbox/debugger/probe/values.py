@@ -154,8 +154,9 @@ class Window:
         self.rest = ""
         """A note of what is left, once the window is full."""
 
-    def put(self, text: str, more: int = 0) -> None:
-        """Add a piece; at least `more` characters will follow it. Raises Full."""
+    def put(self, text: str, more: int = 0, uncounted: bool = False) -> None:
+        """Add a piece, which `more` characters will follow, or more than that if some of them are
+        `uncounted`. Raises Full."""
         if not text.isprintable():
             text = text.translate(CONTROL)
         if self.skip:
@@ -179,7 +180,7 @@ class Window:
             self.rest = counted(rest.rstrip("\n").count("\n"), "line")
             self.shown += 1  # the line end is not shown again
         else:
-            self.rest = counted(len(rest) + more, "character")
+            self.rest = counted(len(rest) + more, "character", "at least " if uncounted else "")
         raise Full
 
     def text(self) -> str:
@@ -189,9 +190,9 @@ class Window:
         return f"{shown}{separator}{self.rest}"
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, what: str, bound: str = "") -> str:
     """`... 1,200 more items`."""
-    return f"... {number:,} more {what}" + ("s" if number != 1 else "")
+    return f"... {bound}{number:,} more {what}" + ("s" if number != 1 else "")
 
 
 def bounded_text(text: str, bounds: Bounds) -> str:
@@ -204,18 +205,22 @@ def bounded_text(text: str, bounds: Bounds) -> str:
     return window.text()
 
 
-def quoted(value: Any, opening: str) -> Iterator[tuple[str, int]]:
-    """The parts of the `repr` of a long text or bytes, with the number of characters after each."""
+def quoted(value: Any, opening: str, closing: str) -> Iterator[tuple[str, int, bool]]:
+    """The parts of the `repr` of a long text or bytes, each with the number of characters after it,
+    and whether escapes, which are not counted, may make it more."""
     single: Any = "'" if type(value) is str else b"'"
     double: Any = '"' if type(value) is str else b'"'
     quote = '"' if single in value and double not in value else "'"
     # Put before a part, these make `repr` use the quotes of the whole.
     force = single if quote == '"' else double + single
     lead = len(repr(force)) - 1
-    yield opening + quote, len(value)
+    closing = quote + closing
+    yield opening + quote, len(value) + len(closing), True
     for start in range(0, len(value), PART):
-        yield repr(force + value[start : start + PART])[lead:-1], max(len(value) - start - PART, 0)
-    yield quote, 0
+        left = max(len(value) - start - PART, 0)
+        text = repr(force + value[start : start + PART])[lead:-1]
+        yield text, left + len(closing), left > 0
+    yield closing, 0, False
 
 
 HUGE_BITS = 12000
@@ -321,9 +326,10 @@ class Rendering:
             self.put(repr(value))
         elif kind in (str, bytes, bytearray):
             opening = "" if kind is str else "b" if kind is bytes else "bytearray(b"
-            for part, more in quoted(bytes(value) if kind is bytearray else value, opening):
-                self.put(part, more)
-            self.put(")" if kind is bytearray else "")
+            closing = ")" if kind is bytearray else ""
+            long = bytes(value) if kind is bytearray else value
+            for part, more, uncounted in quoted(long, opening, closing):
+                self.put(part, more, uncounted)
         elif kind is int and value.bit_length() > HUGE_BITS:
             self.put(f"<int of {value.bit_length()} bits>")
         elif shape is not None:

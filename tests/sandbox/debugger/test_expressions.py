@@ -192,3 +192,18 @@ def test_names_mean_what_they_mean_in_the_code(bench: Workbench) -> None:
             ran = bench.debugger.run_code("name = super().name()\nname")
             assert ran.error is None, ran.error
             assert [value.text for value in ran.values] == ["'base global'"]
+
+
+def test_an_expression_assigns_no_variable_of_the_program(bench: Workbench) -> None:
+    bench.script("""
+        def total(count):
+            return count  # @here
+
+        total(2)
+        """)
+    bench.start(bench.at("here"))
+    event = bench.debugger.evaluate("(count := 9) + count")
+    assert [value.text for value in event.values] == ["18"]
+    assert event.notes == ("set in this expression alone, not in the program: count",)
+    assert bench.text_of("count") == "2"
+    assert not bench.debugger.evaluate("count").notes

@@ -95,7 +95,11 @@ def test_tiny_pages_too(value: object) -> None:
 
 def test_what_is_left_is_said() -> None:
     assert render(list(range(200_000)), BOUNDS).text.endswith(", 49, ... 199,950 more items")
-    assert render("x" * 10_000, BOUNDS).text.endswith("x... 9,801 more characters")
+    assert render("x" * 10_000, BOUNDS).text.endswith("x... 9,802 more characters")
+    quotes = repr(bytearray(b"\n" * 10_000))
+    shown = render(bytearray(b"\n" * 10_000), BOUNDS).text
+    assert shown.endswith(f"... {len(quotes) - 200:,} more characters")
+    assert render("\n" * 70_000, BOUNDS).text.endswith("... at least 135,338 more characters")
     text = render(["a" * 300, 1, 2], BOUNDS).text
     assert text.endswith("aaa..., ... 2 more items")
     lines = type("Lines", (), {"__repr__": lambda self: "line\n" * 30})()
