@@ -31,8 +31,8 @@ SHARED = ("own", "wire", "interpreter", "statements", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "functions", "breakpoints", "values", "libraries", "memory", "expressions"),
-    *("evaluation", "arrivals", "causes", "clocks", "other_tracers", "monitor", "tracer"),
-    *("outcomes", "unhandled", "awaiting", "describing", "session", "problems", "reports"),
+    *("evaluation", "arrivals", "awaiting", "causes", "clocks", "other_tracers", "monitor"),
+    *("tracer", "outcomes", "unhandled", "describing", "session", "problems", "reports"),
     *("targets", "unittest_runs", "pytest_runs", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -7,6 +7,7 @@ import threading
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
+from .awaiting import waiting_task
 from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
 from .evaluation import condition_holds
 from .expressions import is_async
@@ -402,6 +403,9 @@ class Tracer:
         if way == "raises" or caller is None or not self._steppable(caller):
             # The step's frame is gone: go on to the nearest caller that is the program's own. If
             # there is none and an exception ended the frame, a post mortem is likely to follow.
+            waiting = self._waiting_frame() if is_async(frame.f_code) else None
+            if waiting is not None and not (caller and self._steppable(caller)):
+                caller = waiting
             while caller is not None and not self._steppable(caller):
                 caller = caller.f_back
             if caller is not None:
@@ -416,6 +420,13 @@ class Tracer:
                 self.session.notes.append(f"{frame.f_code.co_name} yielded this and has not ended")
             returned = frame.f_code.co_name, value
             self.session.stop(caller, self.reason, returned=returned)
+
+    def _waiting_frame(self) -> types.FrameType | None:
+        """The program's innermost frame in the task that waits for the one that runs, if any: that
+        goes on when this task ends."""
+        waiting = waiting_task()
+        frames = [] if waiting is None else [at.frame for at in waiting[1]]
+        return next(filter(self._steppable, frames), None)
 
     def _on_exception(self, frame: types.FrameType, info: Any) -> None:
         kind, error, _ = info

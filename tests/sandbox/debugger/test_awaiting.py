@@ -45,6 +45,33 @@ def test_who_awaits_a_task_is_told(bench: Workbench, kind: str) -> None:
     assert told in bench.debugger.threads().notes
 
 
+STEPS = """
+    import asyncio
+
+    async def price(name):
+        await asyncio.sleep(0)
+        return len(name)  # @price
+
+    async def main():
+        task = asyncio.ensure_future(price("pear"))
+        total = await task
+        total += 1  # @next
+        return total
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("action", [Action.STEP_OVER, Action.STEP_OUT, Action.STEP_INTO])
+def test_a_step_out_of_a_task_goes_on_where_it_is_awaited(bench: Workbench, action: Action) -> None:
+    if bench.interpreter.version == "3.14":
+        pytest.skip("CPython 3.14 keeps its tasks elsewhere")
+    bench.script(STEPS, "price")
+    event = bench.debugger.control(action)
+    assert (event.line, event.function) == (bench.line("next"), "main")
+    assert not event.notes
+
+
 def test_a_task_that_no_other_awaits(some_bench: Workbench) -> None:
     some_bench.script(PROGRAM.format(waits="await price('pear')"), "price")
     assert some_bench.debugger.stack().notes == ()
