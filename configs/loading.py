@@ -236,7 +236,7 @@ BENCHMARK = (
 )
 MODEL = (
     *("backend", "sampling", "max_tokens", "max_tokens_field", "text_calls", "reasoning"),
-    *("reasoning_field", "thinking", "cache_prompts", "logprobs", "tool_choice"),
+    *("reasoning_field", "thinking", "cache_prompts", "logprobs", "tool_choice", "stream"),
     *("parallel_tool_calls", "constrain_calls", "max_context", "dtype", "tool_call_parser"),
     *("candidates", "answer", "sessions", "student", "teacher"),
 )
@@ -250,11 +250,12 @@ SECTIONS = {
         *("answer_with", "attempts", "answer_limit", "answer_shuffle_seed"),
     ),
     "format": (
-        *("roles", "vocabulary", "reasoning", "arguments", "only_resolved", "keep_marked_patches"),
+        *("roles", "vocabulary", "reasoning", "arguments", "read_arguments", "calls_per_message"),
+        *("only_resolved", "only_fully_trained", "only_replay_verified", "keep_marked_patches"),
         *("require_session", "min_stops", "min_inspections", "require_answer", "min_grounding"),
-        *("max_invalid_tool_calls", "max_characters", "masked_turns", "only_replay_verified"),
-        *("drop_leaks", "max_similarity", "deduplicate", "test_fraction", "split_seed"),
-        *("preferences", "mixture", "atif", "token_ids", "name", "license", "tags"),
+        *("max_invalid_tool_calls", "max_characters", "masked_turns", "drop_leaks"),
+        *("max_similarity", "deduplicate", "test_fraction", "split_seed", "preferences"),
+        *("mixture", "atif", "llama_factory", "token_ids", "name", "license", "tags"),
     ),
     "train": (
         *("method", "dpo", "lora", "merge", "save_untuned", "epochs", "max_steps", "seed"),
