@@ -329,15 +329,18 @@ def _in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
 def _has_word(text: str, words: str) -> bool:
     """Whether a text contains the words, not as part of longer ones: `12` is not in `-12`, `1.12`
     or `123`. The escape of a line's end is no part of a word."""
-    if not words or words not in text:
-        return False
+    return bool(words) and words in text and _word_pattern(words).search(text) is not None
+
+
+@lru_cache(1_000)
+def _word_pattern(words: str) -> re.Pattern[str]:
     before = r"(?:(?<!\w)|(?<=\\[nrt]))" if re.match(r"\w", words[0]) else ""
     after = r"(?!\w)" if re.match(r"\w", words[-1]) else ""
     if words[0].isdigit():
         before = r"(?:(?<![\w.-])|(?<=\\[nrt]))"
     if words[-1].isdigit():
         after = r"(?!\w|\.\d)"
-    return re.search(before + re.escape(words) + after, text) is not None
+    return re.compile(before + re.escape(words) + after)
 
 
 def claims_in(text: str) -> tuple[Claim, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from collect.code.patches import TestFiles
 from collect.code.syntax import expression, source_of, split_outside
 from collect.questions.claims import places, same_file
-from collect.questions.comparing import SPACE, without_addresses
+from collect.questions.comparing import without_addresses
 from collect.store.messages import arguments_object
 from collect.store.records import Conversation, EventRow
 from sandbox.debugger import Action, DebugEvent, Frame, Value
@@ -31,7 +31,7 @@ PRINTING = {
 }
 """By action: the argument that asks for one value, and its pattern."""
 DOTTED = re.compile(r"[\w.]+")
-FILE = re.compile(r"[\w./$-]{0,200}\w\.(?:py|java)\b")
+FILE = re.compile(r"(?<![\w./$-])[\w./$-]{0,200}\w\.(?:py|java)\b")
 QUALIFIED = re.compile(r"(?<=<)(?:(?:\w+|<locals>)\.)+(?=\w)| object(?=>)")
 """What representations of the same object differ in: `<Cart>`, `<shop.Cart object>`."""
 COMPACTED = re.compile(
@@ -169,7 +169,7 @@ def _compared(source: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
 
 def plain(text: str) -> str:
     """A text in the form used for comparison."""
-    return SPACE.sub(" ", QUALIFIED.sub("", without_addresses(text))).strip()
+    return " ".join(QUALIFIED.sub("", without_addresses(text)).split())
 
 
 def last_part(name: str) -> str:
@@ -246,18 +246,25 @@ def _answer_index(conversation: Conversation, row: EventRow) -> int:
 
 def sets_unnamed_breakpoint(conversation: Conversation) -> bool:
     """Whether a breakpoint is in a file that nothing shown before it names."""
-    named: set[str] = set()
+    shown: list[str] = []
     for message in (row.message for row in conversation.messages):
         if message.role in ("user", "tool"):
-            named.update(FILE.findall(message.content))
-            for module in MODULE.findall(message.content):
-                stem = module.replace(".", "/")
-                named |= {f"{stem}.py", f"{stem}.java"}
+            shown.append(message.content)
         for call in message.tool_calls:
             given = arguments_object(call.arguments)
             points = given.get("breakpoints")
             for point in (given.get("location"), *(points if isinstance(points, list) else ())):
                 for file, _, _ in places(str(point or "")):
-                    if not any(same_file(file, each) for each in named):
+                    if not any(same_file(file, name) for name in _named_files(shown)):
                         return True
     return False
+
+
+def _named_files(texts: Sequence[str]) -> Iterator[str]:
+    """The files that texts name, then those of the modules that they name."""
+    for text in texts:
+        yield from (found[0] for found in FILE.finditer(text))
+    for text in texts:
+        for module in MODULE.findall(text):
+            stem = module.replace(".", "/")
+            yield from (f"{stem}.py", f"{stem}.java")
