@@ -8,7 +8,7 @@ import sys
 import types
 from contextlib import suppress
 from typing import Any, Iterator, Mapping
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from .interpreter import FrameAt
 
@@ -35,9 +35,13 @@ def of_asyncio(module: str) -> Mapping[str, Any]:
 def known_tasks() -> list[Any]:
     """All tasks that have not been freed."""
     tasks = of_asyncio("tasks")
-    sets = [tasks.get("_all_tasks"), tasks.get("_scheduled_tasks")]
-    references = [one for each in sets if type(each) is WeakSet for one in list(vars(each)["data"])]
-    return [task for task in (one() for one in references) if task is not None]
+    known: list[Any] = []
+    for name in ("_all_tasks", "_scheduled_tasks"):
+        members = tasks.get(name)
+        if type(members) is WeakSet:
+            references = [one for one in list(vars(members)["data"]) if type(one) is ref]
+            known += [one() for one in references]
+    return [task for task in known if task is not None]
 
 
 def called_back(callback: Any) -> Iterator[Any]:
