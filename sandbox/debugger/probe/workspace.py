@@ -51,14 +51,52 @@ class Function(NamedTuple):
         return self.qualified.rpartition(".")[2]
 
 
-Signature = Tuple[str, int, Tuple[str, ...], Tuple[str, ...], Tuple[int, ...]]
+Signature = Tuple[str, int, Tuple[str, ...], object, Tuple[int, ...]]
 
 
 def signature(code: types.CodeType) -> Signature:
     """What tells code of one text of a file from code of another."""
-    values = tuple(repr(value) for value in code.co_consts if not isinstance(value, types.CodeType))
     lines = tuple(line for _, line in dis.findlinestarts(code) if line)
+    values = constant_key(code.co_consts)
     return code.co_name, code.co_firstlineno, code.co_names, values, lines
+
+
+PLAIN_CONSTANTS = (type(None), type(...), bool, int, float, complex, str, bytes)
+
+
+def constant_key(value: object) -> object:
+    """What tells a constant from another; None for a function's code, and for objects of its own
+    that the program has put in place of constants, whose code does not run."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple(map(constant_key, value))  # type: ignore[call-overload]
+    if kind is frozenset:
+        return frozenset(map(constant_key, value))  # type: ignore[call-overload]
+    is_plain = any(kind is known for known in PLAIN_CONSTANTS)
+    return repr(value) if is_plain else None
+
+
+def signatures(code: types.CodeType) -> Iterator[Signature]:
+    """Those of code, and of all code in it."""
+    yield signature(code)
+    for inner in code.co_consts:
+        if type(inner) is types.CodeType:
+            yield from signatures(inner)
+
+
+class Newer(NamedTuple):
+    """A text that a file got after it was first read."""
+
+    lines: list[str]
+    signatures: frozenset[Signature]
+    """Empty if it can't be compiled."""
+
+
+def newer_text(path: str, data: bytes) -> Newer:
+    own: frozenset[Signature] = frozenset()
+    with suppress(*NOT_COMPILED):
+        own = frozenset(signatures(compile(data, path, "exec", dont_inherit=True)))
+    return Newer(lines_of(data), own)
 
 
 class SourceFile:
@@ -86,7 +124,7 @@ class SourceFile:
             for line in range(function.first_line, max(function.def_line + 1, function.body_line))
         }
         self._own(code, "", set(), headers | failure_lines(tree))
-        self.signatures: set[Signature] = set()
+        self.signatures = frozenset(signatures(code))
         self._enclose(code, "")
 
     def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
@@ -129,7 +167,6 @@ class SourceFile:
 
     def _enclose(self, code: types.CodeType, around: str) -> None:
         self.classes[code.co_name, code.co_firstlineno] = around
-        self.signatures.add(signature(code))
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
                 is_body = not inner.co_flags & NEW_LOCALS
@@ -199,8 +236,8 @@ class Workspace:
         """Files when first read; mostly as the program runs them."""
         self.times: dict[str, int] = {}
         """When each of these was written, as far as is known."""
-        self.newer: dict[str, list[str]] = {}
-        """The lines of files that were written after they were first read."""
+        self.newer: dict[str, Newer] = {}
+        """The texts of files that were written after they were first read."""
         self.sources: dict[str, SourceFile] = {}
         self.texts: dict[str, list[str]] = {}
         self.paths: dict[str, str] = {}
@@ -304,7 +341,8 @@ class Workspace:
         return None if now == known else now
 
     def runs_newer(self, code: types.CodeType) -> bool:
-        """Whether code is of a text that its file got after it was first read, as by a reload."""
+        """Whether code is of a text that its file got after it was first read, as by a reload.
+        Code that is of no text, as pytest rewrites it, counts as that of the first."""
         path = self.canonical(code.co_filename)
         if path not in self.sources:
             return False
@@ -313,15 +351,17 @@ class Workspace:
             if written != self.times[path]:
                 self.times[path], data = written, read_file(path)
                 if data != self.contents[path]:
-                    self.newer[path] = lines_of(data)
-        return path in self.newer and signature(code) not in self.sources[path].signatures
+                    self.newer[path] = newer_text(path, data)
+        if path not in self.newer:
+            return False
+        own = signature(code)
+        return own in self.newer[path].signatures and own not in self.sources[path].signatures
 
     def text_of(self, code: types.CodeType) -> list[str]:
         """The lines of the text that code is of, as far as is known."""
-        newer = self.newer and self.runs_newer(code)
-        return (
-            self.newer[self.canonical(code.co_filename)] if newer else self.text(code.co_filename)
-        )
+        if self.newer and self.runs_newer(code):
+            return self.newer[self.canonical(code.co_filename)].lines
+        return self.text(code.co_filename)
 
     def text(self, filename: str) -> list[str]:
         """The lines of a file when first read; empty if there is none."""
