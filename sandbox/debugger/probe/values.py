@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 import collections
-import gc
 import types
 from collections import deque
 from contextlib import suppress
 from functools import partial
+from gc import get_referents
 from itertools import islice
 from typing import Any, Callable, Iterator, NamedTuple, Tuple
 
@@ -68,7 +68,7 @@ def size_of(value: Any) -> int | None:
     for base in (dict, list, tuple, set, frozenset, deque):
         if issubclass(kind, base):
             return int(base.__len__(value))
-    return len(value) if kind in PLAIN else None
+    return len(value) if is_one_of(kind, PLAIN) else None
 
 
 PLAIN: tuple[Any, ...] = (
@@ -82,10 +82,15 @@ PLAIN: tuple[Any, ...] = (
 """Other built-in types with items, which have no subclass or none that is likely."""
 
 
+def is_one_of(kind: type, kinds: tuple[Any, ...]) -> bool:
+    """As `kind in kinds`, which would run a metaclass's `__eq__`."""
+    return any(kind is known for known in kinds)
+
+
 def behind(value: Any) -> Any:
     """The mapping that a read-only view of it shows; any other value as it is."""
     while type(value) is types.MappingProxyType:
-        value = gc.get_referents(value)[0]
+        value = get_referents(value)[0]
     return value
 
 
@@ -322,9 +327,10 @@ class Rendering:
 
     def value(self, value: Any, depth: int) -> None:
         kind, shape = type(value), shape_of(value)
-        if kind in (str, bytes, bytearray) and len(value) < 5000:
+        is_text = kind is str or kind is bytes or kind is bytearray
+        if is_text and len(value) < 5000:
             self.put(repr(value))
-        elif kind in (str, bytes, bytearray):
+        elif is_text:
             opening = "" if kind is str else "b" if kind is bytes else "bytearray(b"
             closing = ")" if kind is bytearray else ""
             long = bytes(value) if kind is bytearray else value
@@ -516,7 +522,7 @@ def built_in_attributes(kind: type, error: BaseException) -> list[Field]:
     found: list[Field] = []
     for base in type.__dict__["__mro__"].__get__(kind):
         known = vars(builtins).get(type.__dict__["__name__"].__get__(base))
-        if known is not base or base in (BaseException, object):
+        if known is not base or base is BaseException or base is object:
             continue
         for name, descriptor in base.__dict__.items():
             if type(descriptor) is types.MemberDescriptorType:
@@ -528,7 +534,7 @@ def built_in_attributes(kind: type, error: BaseException) -> list[Field]:
 def items_of(value: Any, start: int, end: int) -> list[Field]:
     """Some items of a built-in container, without running a subclass's methods."""
     kind = type(value)
-    if kind in PLAIN:
+    if is_one_of(kind, PLAIN):
         return [(f"[{n}]", item) for n, item in enumerate(islice(value, start, end), start)]
     if issubclass(kind, dict):
         chosen = islice(dict.items(value), start, end)
