@@ -634,9 +634,10 @@ WAITING = (
 
 def ends_loop(code: types.CodeType, offset: int, error: BaseException) -> bool:
     """Whether an exception is how the interpreter ends a loop, a `yield from` or an `await`."""
-    if isinstance(error, StopIteration):
+    kind = type(error)  # `isinstance` would run a `__class__` of the program's
+    if issubclass(kind, StopIteration):
         return dis.opname[code.co_code[offset]] in ITERATING
-    if not isinstance(error, StopAsyncIteration):
+    if not issubclass(kind, StopAsyncIteration):
         return False
     while offset > 0 and dis.opname[code.co_code[offset]] in WAITING:
         offset -= 2
@@ -660,7 +661,7 @@ def first_reached(
     offset = max(frame.f_lasti, 0)
     instruction = dis.opname[code.co_code[offset]]
     unstarted = frame.f_lasti < 0 or instruction == "RETURN_GENERATOR"
-    if unstarted and isinstance(error, GeneratorExit):
+    if unstarted and issubclass(type(error), GeneratorExit):
         return False  # before CPython 3.12 it ends a generator that has run nothing
     if ends_loop(code, offset, error):
         return False
