@@ -8,8 +8,9 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .awaiting import waiting_task
-from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
+from .breakpoints import Breakpoint, BreakpointTable, Plan
 from .evaluation import condition_holds
+from .exceptions import first_reached
 from .expressions import is_async
 from .interpreter import (
     LIMIT,
