@@ -27,7 +27,7 @@ requests and answers are sealed with a key that came before the program: what it
 debugger's descriptors is ignored, and a request that it reads from them it can't answer.
 """
 
-SHARED = ("own", "wire", "interpreter", "statements", "workspace")
+SHARED = ("own", "wire", "interpreter", "statements", "sources", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
     *(*SHARED, "functions", "exceptions", "breakpoints", "values", "libraries", "memory"),

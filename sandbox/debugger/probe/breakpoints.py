@@ -20,15 +20,12 @@ from .interpreter import (
     line_at,
     releasing_lines,
 )
+from .sources import NOT_COMPILED, Function, SourceFile, lines_of
 from .statements import Flow, Statement
 from .wire import Json, Refusal
 from .workspace import (
-    NOT_COMPILED,
-    Function,
-    SourceFile,
     Workspace,
     find_source,
-    lines_of,
 )
 
 MAX_SHOWN = 200

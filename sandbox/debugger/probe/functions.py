@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Iterable, Iterator
 
 from .own import basename, isfile, join, read_file, walk
+from .sources import Function
 from .wire import Refusal
-from .workspace import Function, Workspace, closest, find_source
+from .workspace import Workspace, closest, find_source
 
 IN_FULL = "; for one of a library: package.module.function, or its file and a line"
 
