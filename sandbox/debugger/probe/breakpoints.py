@@ -309,8 +309,8 @@ class BreakpointTable:
                 other.temporary = point.temporary
                 self.untold.add(other.number)
                 own, its = f"breakpoint {number} ", f"breakpoint {other.number} "
-                told = [note.replace(own, its, 1) for note in notes]
-                return other, [*told, f"{its}{other.take(point.watch)}"]
+                notes = [note.replace(own, its, 1) for note in notes]
+                return other, [*notes, f"{its}{other.take(point.watch)}"]
         here = [str(other.number) for other in others if other.line and other.line == point.line]
         if here and "source" not in arguments:  # a restart has said it before
             notes.append(f"breakpoints {' and '.join(here)} and {number} are at line {point.line}")

@@ -377,8 +377,9 @@ def run_code(
         raise UnboundLocalError(NO_VALUE_HERE.format(name)) from None
     finally:
         notes += take_back(frame, before, inner)
-    told = None if text is None or (value is None and silent) else (text, value)
-    return told, notes
+    if text is None or (value is None and silent):
+        return None, notes
+    return (text, value), notes
 
 
 def asks_for_value(node: ast.stmt) -> bool:

@@ -75,7 +75,7 @@ def captured(value: Any) -> list[Field]:
         given = [(name, vars(BaseException)[name].__get__(value)) for name in OF_EXCEPTION]
         notes = vars(BaseException)["__dict__"].__get__(value).get("__notes__")
         given += [*built_in_attributes(type(value), value), ("__notes__", notes)]
-        return given[:1] + [each for each in given[1:] if each[1] is not None]
+        return given[:1] + [item for item in given[1:] if item[1] is not None]
     if issubclass(type(value), partial):
         return [(name, getattr(value, name)) for name in ("func", "args", "keywords")]
     if type(value) is not types.FunctionType:
