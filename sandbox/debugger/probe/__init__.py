@@ -27,12 +27,12 @@ requests and answers are sealed with a key that came before the program: what it
 debugger's descriptors is ignored, and a request that it reads from them it can't answer.
 """
 
-SHARED = ("own", "wire", "interpreter", "statements", "workspace")
+SHARED = ("own", "wire", "interpreter", "statements", "sources", "workspace")
 SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
 DEBUGGEE = (
-    *(*SHARED, "functions", "breakpoints", "values", "libraries", "memory", "expressions"),
-    *("evaluation", "arrivals", "awaiting", "causes", "clocks", "other_tracers", "monitor"),
-    *("tracer", "outcomes", "unhandled", "describing", "session", "problems", "reports"),
-    *("targets", "unittest_runs", "pytest_runs", "entry"),
+    *(*SHARED, "functions", "exceptions", "breakpoints", "values", "fields", "libraries"),
+    *("memory", "expressions", "evaluation", "arrivals", "awaiting", "causes", "clocks"),
+    *("other_tracers", "monitor", "tracer", "outcomes", "unhandled", "describing", "session"),
+    *("problems", "reports", "targets", "unittest_runs", "pytest_runs", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -8,7 +8,7 @@ import sys
 import types
 from contextlib import suppress
 from typing import Any, Iterator, Mapping
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from .interpreter import FrameAt
 
@@ -23,21 +23,25 @@ def running_task(native: Any) -> Any:
     current = of_asyncio("tasks").get("_current_tasks")
     if loop is None or type(current) is not dict:
         return None
-    return next((task for each, task in list(current.items()) if each is loop), None)
+    return next((task for owner, task in list(current.items()) if owner is loop), None)
 
 
 def of_asyncio(module: str) -> Mapping[str, Any]:
     """What a module of asyncio holds, if it is imported."""
-    found = sys.modules.get(f"asyncio.{module}")
-    return vars(found) if type(found) is types.ModuleType else {}
+    loaded = sys.modules.get(f"asyncio.{module}")
+    return vars(loaded) if type(loaded) is types.ModuleType else {}
 
 
 def known_tasks() -> list[Any]:
     """All tasks that have not been freed."""
     tasks = of_asyncio("tasks")
-    sets = [tasks.get("_all_tasks"), tasks.get("_scheduled_tasks")]
-    references = [one for each in sets if type(each) is WeakSet for one in list(vars(each)["data"])]
-    return [task for task in (one() for one in references) if task is not None]
+    known: list[Any] = []
+    for name in ("_all_tasks", "_scheduled_tasks"):
+        members = tasks.get(name)
+        if type(members) is WeakSet:
+            references = [one for one in list(vars(members)["data"]) if type(one) is ref]
+            known += [one() for one in references]
+    return [task for task in known if task is not None]
 
 
 def called_back(callback: Any) -> Iterator[Any]:
@@ -60,7 +64,7 @@ def in_asyncio(function: Any) -> bool:
 
 def innermost_frames(coroutine: Any) -> Iterator[FrameAt]:
     """The frames of a suspended coroutine and of those that it awaits, innermost first."""
-    found = []
+    frames = []
     for _ in range(MOST_AWAITS):
         if type(coroutine) is types.CoroutineType:
             frame, inner = coroutine.cr_frame, coroutine.cr_await
@@ -69,9 +73,9 @@ def innermost_frames(coroutine: Any) -> Iterator[FrameAt]:
         else:
             break
         if frame is not None:
-            found.append(FrameAt(frame, frame.f_lineno))
+            frames.append(FrameAt(frame, frame.f_lineno))
         coroutine = inner
-    return reversed(found)
+    return reversed(frames)
 
 
 def waiting_task() -> tuple[str, list[FrameAt]] | None:
@@ -82,12 +86,15 @@ def waiting_task() -> tuple[str, list[FrameAt]] | None:
         return None
     fields = vars(native.Task)
     callbacks = vars(native.Future)["_callbacks"].__get__(current) or ()
-    awaited = [current, *(each for one, _ in callbacks for each in called_back(one))]
+    awaited = [current]
+    for callback, _ in callbacks:
+        awaited += called_back(callback)
     for task in known_tasks():
         if task is current or not issubclass(type(task), native.Task):
             continue
         waiter = fields["_fut_waiter"].__get__(task)
-        if any(each is task or (each is waiter and waiter is not None) for each in awaited):
+        waits = waiter is not None and any(one is waiter for one in awaited)
+        if waits or any(one is task for one in awaited):
             name = fields["get_name"](task)
             frames = innermost_frames(fields["_coro"].__get__(task))
             return name if type(name) is str else "", list(frames)

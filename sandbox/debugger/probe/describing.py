@@ -17,7 +17,7 @@ from .interpreter import (
     qualified_name,
 )
 from .own import get_ident, monotonic, sleep
-from .unhandled import thread_name
+from .unhandled import thread_name, thread_names
 from .values import Field, Rendered, render, type_name
 from .wire import CONTROL, TICK, Interrupted, Json, Refusal
 
@@ -48,8 +48,7 @@ def all_threads() -> list[ThreadAt]:
     if len(before) > 1:
         sleep(SAMPLE)
     after = processor_times()
-    names = {ident: thread.name for ident, thread in threading._active.items()}  # type: ignore[attr-defined]
-    own = get_ident()
+    names, own = thread_names(), get_ident()
     found = [ThreadAt(names.get(own, str(own)), True, "stopped", [])]
     for ident, frame in sys._current_frames().items():
         if ident != own:
@@ -179,10 +178,10 @@ class Describer:
             return []
         name, frames = waiting
         mine = [at for at in frames if self.workspace.mine(at.frame.f_code.co_filename)]
-        place = [
-            " at {file}:{line} in {function}".format(**self.place(at)) for at in mine or frames
-        ]
-        return [f"this task is awaited by task {on_one_line(name)}{''.join(place[:1])}"]
+        note = f"this task is awaited by task {on_one_line(name)}"
+        for at in (mine or frames)[:1]:
+            note += " at {file}:{line} in {function}".format(**self.place(at))
+        return [note]
 
     def threads(self, stopped: list[FrameAt], raised_in: str | None) -> Json:
         """Every thread and its frames; `stopped` are those of the stop. If an exception has left

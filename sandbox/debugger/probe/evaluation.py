@@ -71,6 +71,8 @@ def raise_in(thread: int, kind: type | None) -> None:
     )
 
 
+MANY_CONDITIONS = 1000
+"""Most code objects that a breakpoint's condition is kept for."""
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
 
 
@@ -99,6 +101,8 @@ def condition_holds(
         known = point.codes.get(id(frame.f_code))
         if known is None:
             code = compiled(point.condition, frame, variables, workspace)
+            if len(point.codes) >= MANY_CONDITIONS:
+                point.codes.clear()
             known = point.codes[id(frame.f_code)] = frame.f_code, code
         return bool(value_in(known[1], frame, variables)), None
     except Interrupted:
@@ -373,8 +377,9 @@ def run_code(
         raise UnboundLocalError(NO_VALUE_HERE.format(name)) from None
     finally:
         notes += take_back(frame, before, inner)
-    told = None if text is None or (value is None and silent) else (text, value)
-    return told, notes
+    if text is None or (value is None and silent):
+        return None, notes
+    return (text, value), notes
 
 
 def asks_for_value(node: ast.stmt) -> bool:

@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Iterable, Iterator
 
 from .own import basename, isfile, join, read_file, walk
+from .sources import Function
 from .wire import Refusal
-from .workspace import Function, Workspace, closest, find_source
+from .workspace import Workspace, closest, find_source
 
 IN_FULL = "; for one of a library: package.module.function, or its file and a line"
 
@@ -46,6 +47,8 @@ def library_functions(workspace: Workspace, parts: list[str]) -> list[tuple[str,
     """Functions of installed modules, which need not be imported yet: the one in a module or a
     package that is named, or else those of exactly that name, as far as they are found soon,
     unless the program has such a class."""
+    if not all(part.isidentifier() for part in parts[:-1]):
+        return []  # such as a path, below which there may be much to read
     for size in range(len(parts) - 1, 0, -1):
         for folder in sorted(workspace.import_folders):
             for paths in module_files(join(folder, *parts[:size])):

@@ -282,10 +282,11 @@ def qualified_name(frame: types.FrameType) -> str:
     if code.co_argcount and code.co_varnames[0] in ("self", "cls"):
         owner = frame.f_locals.get(code.co_varnames[0])
         kind = defining_class(code, owner)
-        for base, _ in () if kind else methods_named(code, owner):
-            kind = kind or base
+        if kind is None:
+            kind = next((base for base, _ in methods_named(code, owner)), None)
         if kind is not None:
-            return "{}.{}".format(kind.__qualname__.replace("<locals>.", ""), code.co_name)
+            qualified = str(type.__dict__["__qualname__"].__get__(kind))
+            return "{}.{}".format(qualified.replace("<locals>.", ""), code.co_name)
     return code.co_name
 
 

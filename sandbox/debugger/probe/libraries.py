@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, NamedTuple
 
-from .values import KEY, Field, fields_of, instance_attributes, render
+from .fields import fields_of
+from .values import KEY, Field, instance_attributes, render
 
 OF_MOCKS = (
     *("return_value", "side_effect", "called", "call_count", "call_args", "mock_calls"),

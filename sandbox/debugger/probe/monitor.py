@@ -95,7 +95,9 @@ class Monitor:
         """Go on with another tool."""
         other = free_tool(self.monitoring)
         if other is None:
-            self.session.notes.append(NO_TOOL_FREE.format(self.tool))
+            note = NO_TOOL_FREE.format(self.tool)
+            if note not in self.session.notes:
+                self.session.notes.append(note)
             return
         watched = self.watched
         self._end()

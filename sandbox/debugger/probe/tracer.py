@@ -8,8 +8,9 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .awaiting import waiting_task
-from .breakpoints import Breakpoint, BreakpointTable, Plan, first_reached
+from .breakpoints import Breakpoint, BreakpointTable, Plan
 from .evaluation import condition_holds
+from .exceptions import first_reached
 from .expressions import is_async
 from .interpreter import (
     LIMIT,
@@ -112,6 +113,8 @@ class Hits(NamedTuple):
 
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
+SUSPENDABLE = 0x20 | 0x80 | 0x100 | 0x200
+"""Flags of the code of generators and coroutines."""
 QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
@@ -403,11 +406,7 @@ class Tracer:
         if way == "raises" or caller is None or not self._steppable(caller):
             # The step's frame is gone: go on to the nearest caller that is the program's own. If
             # there is none and an exception ended the frame, a post mortem is likely to follow.
-            waiting = self._waiting_frame() if is_async(frame.f_code) else None
-            if waiting is not None and not (caller and self._steppable(caller)):
-                caller = waiting
-            while caller is not None and not self._steppable(caller):
-                caller = caller.f_back
+            caller = self._going_on(frame)
             if caller is not None:
                 self.step(INTO if self.mode is INTO else OVER, caller, self.reason)
                 return
@@ -420,6 +419,19 @@ class Tracer:
                 self.session.notes.append(f"{frame.f_code.co_name} yielded this and has not ended")
             returned = frame.f_code.co_name, value
             self.session.stop(caller, self.reason, returned=returned)
+
+    def _going_on(self, frame: types.FrameType) -> types.FrameType | None:
+        """The program's nearest caller of a frame; if the frame's task ends before one, the
+        program's frame that waits for the task."""
+        caller, in_task = frame.f_back, is_async(frame.f_code)
+        while caller is not None and not self._steppable(caller):
+            if in_task and not caller.f_code.co_flags & SUSPENDABLE:
+                in_task = False
+                waiting = self._waiting_frame()
+                if waiting is not None:
+                    return waiting
+            caller = caller.f_back
+        return caller
 
     def _waiting_frame(self) -> types.FrameType | None:
         """The program's innermost frame in the task that waits for the one that runs, if any: that

@@ -13,6 +13,7 @@ import sys
 import threading
 from typing import Any, Callable, Protocol
 
+from .causes import on_one_line
 from .interpreter import import_standard
 from .own import get_ident
 
@@ -112,13 +113,21 @@ def watch_loops(loops: Any, tell: Tell) -> None:
 def task_name(future: Any) -> str:
     """How to call what raised an exception in an event loop."""
     task: Any = import_standard("asyncio.tasks").tasks.Task
-    return f"{task.get_name(future)}, which raised it" if type(future) is task else "what raised it"
+    if type(future) is not task:
+        return "what raised it"
+    return f"{on_one_line(task.get_name(future))}, which raised it"
 
 
 def thread_name() -> str:
     """That of this thread. `current_thread` would create a record for one that has none."""
-    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
-    return str(getattr(thread, "name", get_ident()))
+    return thread_names().get(get_ident(), str(get_ident()))
+
+
+def thread_names() -> dict[int, str]:
+    """By thread, as it was given: a class of the program's may have another `name`."""
+    threads: Any = list(threading._active.items())  # type: ignore[attr-defined]
+    names = ((ident, vars(thread).get("_name")) for ident, thread in threads)
+    return {ident: name for ident, name in names if type(name) is str}
 
 
 class Kept:

@@ -1,19 +1,17 @@
-"""The folder under test: which files are the program's own, their text, functions and executable
-lines, and which of these a name means."""
+"""The folder under test: which files are the program's own, their contents, and which file or test
+a name means."""
 
 from __future__ import annotations
 
-import ast
-import dis
 import os
 import re
 import sys
 import types
 from contextlib import suppress
 from time import time_ns
-from typing import Iterator, NamedTuple, Tuple
+from typing import Iterator
 
-from .interpreter import body_lines, entry_offset, import_standard, line_at
+from .interpreter import import_standard
 from .own import (
     basename,
     isfile,
@@ -22,157 +20,10 @@ from .own import (
     monotonic,
     read_file,
     realpath,
-    source_lines,
     walk,
 )
-from .statements import failure_lines, statements, unseen_lines
+from .sources import NOT_COMPILED, Newer, SourceFile, lines_of, newer_text, signature
 from .wire import CONTROL, Refusal
-
-NEW_LOCALS = 2
-"""Flag of a function's code, unlike a class body's."""
-NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
-"""What the compiler raises for a bad text; the last two for one that is nested too deeply."""
-
-
-class Function(NamedTuple):
-    """One function of a source file."""
-
-    qualified: str
-    first_line: int
-    """The first decorator's line, as in `co_firstlineno`."""
-    def_line: int
-    body_line: int
-    """The first statement after the docstring."""
-    is_stub: bool
-    """Whether it never runs: it is an overload, or there for type checkers alone."""
-
-    @property
-    def name(self) -> str:
-        return self.qualified.rpartition(".")[2]
-
-
-Signature = Tuple[str, int, Tuple[str, ...], Tuple[str, ...], Tuple[int, ...]]
-
-
-def signature(code: types.CodeType) -> Signature:
-    """What tells code of one text of a file from code of another."""
-    values = tuple(repr(value) for value in code.co_consts if not isinstance(value, types.CodeType))
-    lines = tuple(line for _, line in dis.findlinestarts(code) if line)
-    return code.co_name, code.co_firstlineno, code.co_names, values, lines
-
-
-class SourceFile:
-    """The functions and executable lines of one file, by this interpreter's compiler."""
-
-    def __init__(self, path: str, data: bytes) -> None:
-        tree = ast.parse(data, path)
-        self.statements = statements(tree)
-        """By line: the statement that it is a part of."""
-        self.unseen = unseen_lines(tree)
-        self.functions: list[Function] = []
-        self._collect(tree, "", False)
-        self.unnamed: list[Function] = []
-        """Lambdas, generator expressions and the like, qualified by what they are in."""
-        self.owners: dict[int, set[tuple[str, int]]] = {}
-        self.entry_lines: dict[tuple[str, int], int] = {}
-        self.lambdas: dict[int, str] = {}
-        """Lambdas with a body on a line that another code object owns."""
-        self.classes: dict[tuple[str, int], str] = {}
-        """The class around each code object, or that of which it is the body; empty if none is."""
-        code = compile(tree, path, "exec", dont_inherit=True)
-        headers = {
-            line
-            for function in self.functions
-            for line in range(function.first_line, max(function.def_line + 1, function.body_line))
-        }
-        self._own(code, "", set(), headers | failure_lines(tree))
-        self.signatures: set[Signature] = set()
-        self._enclose(code, "")
-
-    def _collect(self, node: ast.AST, prefix: str, is_typing: bool) -> None:
-        """`is_typing`: the node is there for type checkers alone."""
-        unseen = node.body if isinstance(node, ast.If) and named(node.test, "TYPE_CHECKING") else []
-        for child in ast.iter_child_nodes(node):
-            name = prefix
-            is_stub = is_typing or child in unseen
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                name = prefix + child.name
-                first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-                body = child.body[1:] if ast.get_docstring(child) is not None else child.body
-                line = (body or child.body)[0].lineno
-                overloads = any(named(mark, "overload") for mark in child.decorator_list)
-                found = Function(name, first, child.lineno, line, is_stub or overloads)
-                self.functions.append(found)
-                name += "."
-            elif isinstance(child, ast.ClassDef):
-                name = prefix + child.name + "."
-            self._collect(child, name, is_stub)
-
-    def _own(
-        self, code: types.CodeType, qualified: str, taken: set[int], headers: set[int]
-    ) -> None:
-        """Assign each line to the outermost code object that runs it, function headers to none."""
-        lines = {line for line in body_lines(code) if line not in headers}
-        first, entry = code.co_firstlineno, line_at(code, entry_offset(code))
-        if qualified and code.co_name.startswith("<"):
-            self.unnamed.append(Function(qualified, first, first, entry, is_stub=False))
-        if code.co_name == "<lambda>":
-            self.lambdas.update(dict.fromkeys(lines & taken, qualified))
-        own = lines - taken
-        for line in own:
-            self.owners.setdefault(line, set()).add((code.co_name, first))
-        self.entry_lines[code.co_name, first] = entry
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                inner = f"{qualified}.{constant.co_name}".lstrip(".")
-                self._own(constant, inner, taken | own, headers)
-
-    def _enclose(self, code: types.CodeType, around: str) -> None:
-        self.classes[code.co_name, code.co_firstlineno] = around
-        self.signatures.add(signature(code))
-        for inner in code.co_consts:
-            if isinstance(inner, types.CodeType):
-                is_body = not inner.co_flags & NEW_LOCALS
-                self._enclose(inner, inner.co_name if is_body else around)
-
-    def function_at(self, line: int) -> Function | None:
-        """The function whose header (decorators, signature, docstring) contains a line."""
-        for function in self.functions:
-            if function.first_line <= line < max(function.def_line + 1, function.body_line):
-                return function
-        return None
-
-
-def named(node: ast.AST, name: str) -> bool:
-    """Whether it is `name`, or `module.name`."""
-    return getattr(node, "id", None) == name or getattr(node, "attr", None) == name
-
-
-COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-BLANK = re.compile(rb"[ \t\f]*(?:#|$)")
-
-
-def decode_source(data: bytes) -> str:
-    """The text of a source file, by its BOM or its coding cookie (PEP 263).
-
-    `tokenize.detect_encoding` refuses some files that CPython runs.
-    """
-    encoding = "utf-8-sig"
-    for line in data.splitlines()[:2]:
-        found = COOKIE.match(line)
-        if found is not None and not data.startswith(b"\xef\xbb\xbf"):
-            encoding = found.group(1).decode("ascii")
-        if found is not None or not BLANK.match(line):
-            break
-    try:
-        return data.decode(encoding, "replace")
-    except (LookupError, ValueError):
-        return data.decode("utf-8", "replace")
-
-
-def lines_of(data: bytes) -> list[str]:
-    return source_lines(decode_source(data))
-
 
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
 RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)(?:[/\\]|\.py$)")
@@ -199,8 +50,8 @@ class Workspace:
         """Files when first read; mostly as the program runs them."""
         self.times: dict[str, int] = {}
         """When each of these was written, as far as is known."""
-        self.newer: dict[str, list[str]] = {}
-        """The lines of files that were written after they were first read."""
+        self.newer: dict[str, Newer] = {}
+        """The texts of files that were written after they were first read."""
         self.sources: dict[str, SourceFile] = {}
         self.texts: dict[str, list[str]] = {}
         self.paths: dict[str, str] = {}
@@ -304,7 +155,8 @@ class Workspace:
         return None if now == known else now
 
     def runs_newer(self, code: types.CodeType) -> bool:
-        """Whether code is of a text that its file got after it was first read, as by a reload."""
+        """Whether code is of a text that its file got after it was first read, as by a reload.
+        Code that is of no text, as pytest rewrites it, counts as that of the first."""
         path = self.canonical(code.co_filename)
         if path not in self.sources:
             return False
@@ -313,15 +165,17 @@ class Workspace:
             if written != self.times[path]:
                 self.times[path], data = written, read_file(path)
                 if data != self.contents[path]:
-                    self.newer[path] = lines_of(data)
-        return path in self.newer and signature(code) not in self.sources[path].signatures
+                    self.newer[path] = newer_text(path, data)
+        if path not in self.newer:
+            return False
+        own = signature(code)
+        return own in self.newer[path].signatures and own not in self.sources[path].signatures
 
     def text_of(self, code: types.CodeType) -> list[str]:
         """The lines of the text that code is of, as far as is known."""
-        newer = self.newer and self.runs_newer(code)
-        return (
-            self.newer[self.canonical(code.co_filename)] if newer else self.text(code.co_filename)
-        )
+        if self.newer and self.runs_newer(code):
+            return self.newer[self.canonical(code.co_filename)].lines
+        return self.text(code.co_filename)
 
     def text(self, filename: str) -> list[str]:
         """The lines of a file when first read; empty if there is none."""

@@ -72,6 +72,33 @@ def test_a_step_out_of_a_task_goes_on_where_it_is_awaited(bench: Workbench, acti
     assert not event.notes
 
 
+BEHIND_A_LIBRARY = """
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    async def close():
+        await asyncio.sleep(0)
+        return 1  # @inner
+
+    async def work():
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(close)
+        return 2  # @next
+
+    async def main():
+        await asyncio.ensure_future(work())
+        return 3
+
+    asyncio.run(main())
+"""
+
+
+def test_a_step_goes_on_in_the_same_task_behind_a_librarys_coroutine(bench: Workbench) -> None:
+    bench.script(BEHIND_A_LIBRARY, "inner")
+    event = bench.debugger.control(Action.STEP_OUT)
+    assert event.function == "work"
+
+
 def test_a_task_that_no_other_awaits(some_bench: Workbench) -> None:
     some_bench.script(PROGRAM.format(waits="await price('pear')"), "price")
     assert some_bench.debugger.stack().notes == ()

@@ -390,3 +390,30 @@ def test_how_the_interpreter_ends_a_loop_is_no_raise(bench: Workbench) -> None:
         (bench.line("sent"), "StopIteration"),
         (bench.line("thrown"), "StopIteration"),
     ]
+
+
+def test_no_class_attribute_of_an_exception_runs(some_bench: Workbench) -> None:
+    text = """
+        ran = []
+
+        class Odd(Exception):
+            @property
+            def __class__(self):
+                ran.append(1)
+                return Odd
+
+        def fail():
+            for _ in range(1):
+                len([])
+                raise Odd
+
+        try:
+            fail()
+        except Odd:
+            print(ran)  # @end
+    """
+    some_bench.write({"program.py": text})
+    points = BreakpointRequest(exception="Odd"), some_bench.at("end")
+    some_bench.start(*points)
+    some_bench.debugger.control(Action.CONTINUE)
+    assert some_bench.text_of("ran") == "[]"

@@ -72,6 +72,17 @@ TESTS = """
                 throw error;
             }
         }
+        @Test void handsOver() {
+            try {
+                fail("handsOver");
+            } finally {
+                Arrays.asList("c", "d").forEach(new java.util.function.Consumer<String>() {
+                    @Override public void accept(String name) {
+                        note(name);
+                    }
+                });
+            }
+        }
         @Test void unrelated() throws IOException {
             note("before");
             try (Door first = new Door("closed")) {
@@ -140,6 +151,7 @@ NOTE = BreakpointRequest(function="EndTest.note", watch=("name",))
         ("EndTest#resources", CLOSE, ["stuck", "first"], State.POST_MORTEM),
         ("EndTest#nested", CLOSE, ["inner", "outer"], State.POST_MORTEM),
         ("EndTest#nested", NOTE, ["a", "b"], State.POST_MORTEM),
+        ("EndTest#handsOver", NOTE, ["c", "d"], State.POST_MORTEM),
         ("EndTest.Cleaned#cleaned", NOTE, ["cleaned", "after"], State.DONE),
         ("EndTest.Inherits#inherits", NOTE, ["last"], State.DONE),
     ],

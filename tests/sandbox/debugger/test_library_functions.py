@@ -93,3 +93,10 @@ def test_functions_that_no_library_is_searched_for(library_bench: Workbench) -> 
         assert (event.error or "").endswith(full)
     event = library_bench.debugger.set_breakpoint(BreakpointRequest(file="orders/base.py", line=4))
     assert (event.error or "").startswith("there is no file orders/base.py")
+
+
+def test_a_path_is_no_module(library_bench: Workbench, tmp_path: Path) -> None:
+    library_bench.start()
+    name = f"{tmp_path}/acme/orders/base.Order.refresh"
+    event = library_bench.debugger.set_breakpoint(BreakpointRequest(function=name))
+    assert (event.error or "").startswith(f"the program has no function {name}")

@@ -92,3 +92,28 @@ def test_a_program_that_takes_all_is_told_why_it_fails(bench: Workbench) -> None
     event = bench.start(stop_at_entry=False)
     assert event.state is State.POST_MORTEM
     assert "the program uses all tools of `sys.monitoring`" in " ".join(event.notes)
+
+
+def test_a_program_that_asks_for_the_last_tool_again_and_again_takes_no_memory(
+    some_bench: Workbench,
+) -> None:
+    bench = monitored(some_bench)
+    text = """
+        import resource
+        import sys
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        for tool in (4, 3, 5, 2, 1):
+            sys.monitoring.use_tool_id(tool, "mine")
+        last = next(t for t in (0, 4, 3, 5, 2, 1) if sys.monitoring.get_tool(t) != "mine")
+        before = peak()
+        for _ in range(200_000):
+            sys.monitoring.get_tool(last)
+        grown = peak() - before
+        print(grown)  # @here
+    """
+    event = bench.script(text, "here")
+    assert sum("uses all tools" in note for note in event.notes) == 1
+    assert int(bench.text_of("grown")) < 10_000

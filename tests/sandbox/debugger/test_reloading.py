@@ -61,3 +61,57 @@ def test_breakpoints_are_in_the_newer_code_too(some_bench: Workbench, how: str) 
     assert event.exit_code == 0
     points = bench.debugger.list_breakpoints().breakpoints
     assert [point.hits for point in points] == [3, 3]
+
+
+TEST = """
+    def helper(a):
+        b = a + 1
+        assert b > 1, "small"
+        return b  # @helper
+
+    def test_it():
+        a = 1  # @first
+        assert helper(a) == 2
+"""
+
+
+def test_a_test_that_pytest_has_rewritten_is_of_the_text_that_it_began_with(
+    some_bench: Workbench,
+) -> None:
+    bench = some_bench
+    bench.write({"test_it.py": TEST})
+    bench.start(bench.at("first", "test_it.py"), test="test_it.py::test_it")
+    text = bench.files["test_it.py"]
+    bench.sandbox.write_files({"test_it.py": ("EXTRA = 1\n" + text).encode()})
+    line = bench.line("helper", "test_it.py")
+    bench.debugger.set_breakpoint(bench.at_line(line + 1, "test_it.py"))
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.function, event.line) == ("helper", line)
+    assert not any("newer text" in note for note in event.notes)
+    assert "return b" in (bench.debugger.stack().frames[0].source or "")
+
+
+CHANGED_CODE = """
+    import pathlib
+    import plug
+
+    class Constant:
+        def __repr__(self):
+            print("ran")
+            raise RuntimeError("of the program")
+
+    path = pathlib.Path(plug.__file__)
+    path.write_text(path.read_text() + "# newer")
+    code = plug.f.__code__
+    plug.f.__code__ = code.replace(co_consts=(*code.co_consts, Constant()))
+    print(plug.f(1))
+"""
+
+
+def test_what_the_program_puts_in_place_of_constants_does_not_run(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.write({"plug.py": PLUG, "program.py": CHANGED_CODE})
+    event = bench.start(bench.at_line(3, "plug.py"))
+    assert (event.function, event.line) == ("f", 3)
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.output, event.exit_code) == ("2\n", 0)

@@ -298,3 +298,35 @@ def test_frames_are_those_of_the_thread_that_raised(some_bench: Workbench) -> No
     first, second = bench.debugger.threads().threads[:2]
     assert first.doing == "before: an exception has left these frames"
     assert [frame.line for frame in second.frames] == [bench.line("held")]
+
+
+def test_a_threads_own_name_does_not_run(some_bench: Workbench) -> None:
+    text = """
+        import threading
+        from concurrent.futures import Future
+
+        class Worker(threading.Thread):
+            @property
+            def name(self):
+                raise RuntimeError("of the program")
+
+            def run(self):
+                future = Future()
+                try:
+                    raise KeyError(1)
+                except KeyError as error:
+                    future.set_exception(error)
+                kept.append(future)
+
+        kept = []
+        worker = Worker()
+        worker.start()
+        worker.join()
+        assert kept
+        print("end")
+    """
+    some_bench.write({"program.py": text})
+    event = some_bench.start(UNCAUGHT)
+    assert event.exception is not None
+    assert event.exception.type == "KeyError"
+    assert event.output + some_bench.debugger.control(Action.CONTINUE).output == "end\n"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.debugger.probe.values import Bounds, fields_of, render
+from sandbox.debugger.probe.fields import fields_of
+from sandbox.debugger.probe.values import Bounds, render
 
 BOUNDS = Bounds(chars=200, depth=4, items=50, lines=10)
 Point = namedtuple("Point", "x y")

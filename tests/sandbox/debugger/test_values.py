@@ -136,6 +136,55 @@ def test_fields_of_views_and_of_what_exceptions_keep(bench: Workbench) -> None:
     assert fields("(1).__class__.__dict__")[0][0].startswith("[")
 
 
+def test_no_code_of_a_metaclass_runs_to_show_fields_or_names(bench: Workbench) -> None:
+    bench.script(
+        """
+        class Meta(type):
+            ran = []
+
+            def __eq__(cls, other):
+                Meta.ran.append("eq")
+                return True
+
+            def __hash__(cls):
+                return 1
+
+            def __len__(cls):
+                Meta.ran.append("len")
+                return 0
+
+        class Item(metaclass=Meta):
+            def __init__(self):
+                self.price = 3
+
+            def total(self):
+                return self.price  # @here
+
+        Item().total()
+        """,
+        "here",
+    )
+    values = bench.debugger.fields("self").values
+    assert [(each.name, each.text) for each in values] == [("price", "3")]
+    assert bench.debugger.stack().frames[0].function == "Item.total"
+    assert bench.text_of("Meta.ran") == "[]"
+
+
+def test_a_mock_of_gc_changes_no_fields(some_bench: Workbench) -> None:
+    some_bench.script(
+        """
+        import types
+        from unittest import mock
+
+        proxy = types.MappingProxyType({"k": "v"})
+        with mock.patch("gc.get_referents", return_value=[{"forged": 1}]):
+            print(proxy)  # @here
+        """,
+        "here",
+    )
+    assert some_bench.debugger.fields("proxy").values[0].name == "['k']"
+
+
 def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench) -> None:
     bench.script(
         """

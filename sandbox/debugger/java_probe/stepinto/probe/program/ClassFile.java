@@ -130,7 +130,7 @@ public final class ClassFile {
     static ClassFile read(File file) {
         try {
             return new ClassFile(Files.readAllBytes(file.toPath()), false);
-        } catch (IOException | RuntimeException error) {
+        } catch (IOException | RuntimeException | StackOverflowError error) {
             return null; // being written just now, or broken: the virtual machine will say so
         }
     }

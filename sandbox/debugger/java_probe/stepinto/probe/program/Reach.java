@@ -18,7 +18,7 @@ public final class Reach {
     /** What foreign code calls of any object. */
     private static final List<String> OF_OBJECTS =
             Arrays.asList("toString/0", "hashCode/0", "equals/1", "compareTo/1");
-    /** What runs a lambda that was made elsewhere. */
+    /** What runs a lambda, or an object that was made for foreign code to call. */
     private static final Set<String> OF_LAMBDAS =
             new HashSet<>(
                     Arrays.asList(
@@ -27,6 +27,8 @@ public final class Reach {
     private final ClassFiles classFiles;
     /** Those of the whole program, once they are needed. */
     private final Map<String, List<Body>> bodies = new HashMap<>();
+    /** The keys of these, by the name of the method, if they tell no class. */
+    private final Map<String, Set<String>> keys = new HashMap<>();
     private final Set<Body> reached = new LinkedHashSet<>();
     private final Deque<Body> open = new ArrayDeque<>();
     private final Set<String> seen = new HashSet<>();
@@ -54,6 +56,9 @@ public final class Reach {
                 Body body = new Body(file, code);
                 String key = key(file.name, code.name, code.descriptor);
                 bodies.computeIfAbsent(key, each -> new ArrayList<>()).add(body);
+                if (key.startsWith(code.name + "/")) {
+                    keys.computeIfAbsent(code.name, each -> new LinkedHashSet<>()).add(key);
+                }
                 if (code.name.startsWith(LAMBDA)) {
                     bodies.computeIfAbsent(LAMBDA, each -> new ArrayList<>()).add(body);
                 }
@@ -116,12 +121,16 @@ public final class Reach {
     }
 
     private void call(String key) {
+        if (seen.add(key)) {
+            of(key).forEach(this::add);
+        }
+    }
+
+    private List<Body> of(String key) {
         if (bodies.isEmpty()) {
             readBodies();
         }
-        if (seen.add(key)) {
-            bodies.getOrDefault(key, new ArrayList<>()).forEach(this::add);
-        }
+        return bodies.getOrDefault(key, Collections.emptyList());
     }
 
     private void scan(ClassFile file, Code method, int from, int to) {
@@ -133,7 +142,7 @@ public final class Reach {
                 continue;
             }
             if (opcode == NEW) {
-                made.add(file.constants.className(code.operand(at)));
+                addObject(file.constants.className(code.operand(at)));
             } else if (opcode == INVOKEDYNAMIC) {
                 OF_OBJECTS.forEach(this::call);
                 addMade(file, file.bootstraps.get(file.constants.first(code.operand(at))));
@@ -143,15 +152,25 @@ public final class Reach {
         }
     }
 
+    /** An object of a class is made: foreign code may be given it to run. */
+    private void addObject(String type) {
+        if (!made.add(type)) {
+            return;
+        }
+        for (String key : OF_LAMBDAS) {
+            for (Body body : of(key)) {
+                if (body.file.name.equals(type)) {
+                    add(body);
+                }
+            }
+        }
+    }
+
     /** A lambda, or a reference to a method, is made: it may be run. */
     private void addMade(ClassFile file, Set<String> names) {
         for (String name : names) {
             call(file.name + "." + name);
-            for (String key : new ArrayList<>(bodies.keySet())) {
-                if (key.startsWith(name + "/")) {
-                    call(key);
-                }
-            }
+            keys.getOrDefault(name, Collections.emptySet()).forEach(this::call);
         }
     }
 

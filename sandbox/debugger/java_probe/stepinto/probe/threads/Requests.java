@@ -16,6 +16,7 @@ import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.ClassPrepareRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.EventRequestManager;
+import com.sun.jdi.request.InvalidRequestStateException;
 import java.util.*;
 
 /**
@@ -111,7 +112,13 @@ public final class Requests {
         lasting.remove(request);
         if (request instanceof BreakpointRequest) {
             Location place = ((BreakpointRequest) request).location();
-            breakpoints.getOrDefault(place, new ArrayList<>()).remove(request);
+            List<BreakpointRequest> others = at(place);
+            others.remove(request);
+            if (others.isEmpty()) {
+                breakpoints.remove(place);
+            } else {
+                breakpoints.put(place, others);
+            }
         }
     }
 
@@ -216,9 +223,17 @@ public final class Requests {
             return;
         }
         if (++passed > MOST_PASSED) {
-            set.forEach(each -> each.request().disable());
+            set.forEach(each -> disable(each.request()));
         }
         set.resume();
+    }
+
+    private static void disable(EventRequest request) {
+        try {
+            request.disable();
+        } catch (InvalidRequestStateException deleted) {
+            return; // while its event was on its way
+        }
     }
 
     /** The event of a breakpoint or an exception in a set that stops all threads; else null. */
