@@ -124,10 +124,11 @@ FULL = re.compile(
     )
 )
 NOT_FULL = re.compile(
-    r"string too long|array too long|\bid\b|call_?id|\bnames?\b|\btools?\[|per (minute|day|second)|"
-    r"rate.?limit|too many requests"
+    r"string too long|array too long|(?<!request )\bid\b|call_?id|(?<!model )\bnames?\b|\btools?\[|"
+    r"per (minute|day|second)|rate.?limit|too many requests|concurren|\bqueue|\bretries\b|"
+    r"deadline|time-?out|timed out"
 )
-"""What else is too long, or too many: ids, names, requests."""
+"""What else is too long, or too many: ids, names, requests, seconds."""
 TOO_LARGE_ALONE = re.compile(r"request (is )?too large|reduce (the |your )?(message|prompt|input)")
 """A rate limit that one request exceeds, so that waiting does not help."""
 MALFORMED = re.compile(
