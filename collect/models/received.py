@@ -119,8 +119,9 @@ def own_items(
     items = []
     for item in _objects(_own(message, api)):
         if calls and item.get("type") == calls[0]["type"]:
-            item = item | calls.pop(0)
-        items.append(item)
+            items.append(item | calls.pop(0))
+        else:
+            items.append(item)
     return items
 
 
