@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from collect.control_tokens import OF_KNOWN_FAMILIES
@@ -98,7 +99,7 @@ def judge_all(chunks: Iterable[Chunk], processes: int) -> Iterator[Judged]:
             yield from judge_chunk(chunk)
         return
     # Arrow's threads would be lost in a fork.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_interrupts_to_the_caller)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _follow_the_caller)
     asked = deque[Future[list[Judged]]]()
     try:
         for chunk in chunks:
@@ -116,8 +117,17 @@ def judge_all(chunks: Iterable[Chunk], processes: int) -> Iterator[Judged]:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_the_caller() -> None:
+def _follow_the_caller() -> None:
+    """In a process of the pool: leave Ctrl-C to the caller, and end if the caller is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after_the_caller, daemon=True).start()
+
+
+def _end_after_the_caller() -> None:
+    caller = parent_process()
+    if caller is not None:
+        caller.join()
+        os._exit(1)
 
 
 def process_count(wanted: int | None, rollouts: int) -> int:
