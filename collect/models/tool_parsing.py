@@ -178,16 +178,23 @@ def _all_json(text: str) -> list[Written] | None:
 
 
 def _calls_of(value: str) -> list[Written]:
-    """The calls that a JSON object or list is. Raises ValueError if it is anything else."""
-    if value.startswith("["):
-        calls, position = list[Written](), skip_space(value, 1)
-        while value[position] != "]":
-            _, end = DECODER.raw_decode(value, position)
-            calls += _calls_of(value[position:end])
-            position = skip_space(value, end)
-            if value[position] == ",":
-                position = skip_space(value, position + 1)
-        return calls
+    """The calls that a JSON object, or a list of objects, is. Raises ValueError if it is anything
+    else.
+    """
+    if not value.startswith("["):
+        return [_call_of(value)]
+    calls = list[Written]()
+    position = skip_space(value, 1)
+    while value[position] != "]":
+        _, end = DECODER.raw_decode(value, position)
+        calls.append(_call_of(value[position:end]))
+        position = skip_space(value, end)
+        if value[position] == ",":
+            position = skip_space(value, position + 1)
+    return calls
+
+
+def _call_of(value: str) -> Written:
     members = raw_members(value)
     if members.get("function", "").startswith("{"):
         members = raw_members(members["function"])
@@ -195,10 +202,11 @@ def _calls_of(value: str) -> list[Written]:
     if not isinstance(name, str) or not name:
         raise ValueError("no call")
     given = next((members[key] for key in ARGUMENTS if key in members), "{}")
-    if given.startswith('"'):
-        inner = str(json.loads(given))  # some write the object into a text
-        given = inner if ToolCall("", name, inner).is_valid else given
-    return [(name, given)]
+    if given.startswith('"'):  # some write the object into a text
+        text = str(json.loads(given))
+        if ToolCall("", name, text).is_valid:
+            given = text
+    return name, given
 
 
 def _python(text: str, schemas: Schemas) -> list[Written]:
