@@ -60,8 +60,10 @@ def judge(candidate: Candidate) -> Judged:
 
 
 def row_columns(candidate: Candidate) -> Row:
-    outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
-    rows, quality = candidate.conversation.messages, candidate.turn_quality
+    outcome = candidate.outcome
+    said = candidate.said
+    grounding = candidate.grounding
+    rows = candidate.conversation.messages
     # Of a relay's two models the one that the row trains.
     served = (row.served_model for row in rows[takeover(candidate.conversation) :])
     facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
@@ -75,7 +77,7 @@ def row_columns(candidate: Candidate) -> Row:
         "completion_tokens": sum(row.completion_tokens for row in rows),
         "grounding": grounding.score,
         "claims": grounding.counts,
-        "turn_quality": [label.value for label in quality],
+        "turn_quality": [label.value for label in candidate.turn_quality],
         "trained_turns": list(candidate.trained),
         "leaks": [leak.value for leak in candidate.leaks],
         "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),

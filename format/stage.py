@@ -61,18 +61,18 @@ logger = logging.getLogger(__name__)
 def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
-    for each in with_shipped(config).runs:
-        refuse_links(each)
-        name = each.resolve().name
-        if not (each / "rollouts").is_dir():
+    for folder in with_shipped(config).runs:
+        refuse_links(folder)
+        name = folder.resolve().name
+        if not (folder / "rollouts").is_dir():
             raise ConfigError(
-                f"format.runs: {each} is no folder of a run with rollouts; it must lie in "
+                f"format.runs: {folder} is no folder of a run with rollouts; it must lie in "
                 f"{Path.cwd()} or be an absolute path. {DEMONSTRATIONS.name} is what StepInto ships"
             )
         if name in names:
             why = "ids of conversations begin with it, so rename one of the folders"
-            raise ConfigError(f"format.runs: {each} has the same name as {names[name]}; {why}")
-        names[name] = each
+            raise ConfigError(f"format.runs: {folder} has the same name as {names[name]}; {why}")
+        names[name] = folder
 
 
 def run_format(
@@ -92,7 +92,7 @@ def run_format(
     as_given = {"runs": config.runs, "questions": config.questions}
     config = with_shipped(config)
     read = rollouts_read((run, *config.runs))
-    stores = [RunStore(each) for each in (run, *config.runs)]
+    stores = [RunStore(folder) for folder in (run, *config.runs)]
     runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
@@ -118,7 +118,7 @@ def run_format(
         replacing_folder(run / "sft") as folder,
     ):
         kept = StagedRows(folder, config.mixture.seed)
-        processes = process_count(config.processes, sum(len(each) for _, each in runs))
+        processes = process_count(config.processes, sum(len(outcomes) for _, outcomes in runs))
         funnel = _select(config, source, kept, attempts, processes)
         if not kept.facets:
             raise ConfigError(_nothing_left(source, funnel, (run, *config.runs)))
@@ -132,7 +132,7 @@ def run_format(
         chosen = mixed(config.mixture, kept.facets, kept.numbers, kept.efforts)
         funnel.add_step("mixture", MIXED, sum(chosen))
         # A right attempt that repeats an earlier one is no row, but may be a side of a pair.
-        right = {each.repository for each in attempts.values() if each.right}
+        right = {attempt.repository for attempt in attempts.values() if attempt.right}
         splits = Splits(config, {facets.repository for facets in kept.facets} | right)
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
@@ -178,12 +178,12 @@ def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> Non
 
 
 def _nothing_left(source: Candidates, funnel: Funnel, runs: Sequence[Path]) -> str:
-    told = [
+    dropped = [
         f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
         for step in funnel.steps
         if step.dropped
     ]
-    lines = "\n  ".join(["The filters, in order:", *told])
+    lines = "\n  ".join(["The filters, in order:", *dropped])
     return (
         f"none of the {funnel.conversations} conversations in {' and '.join(map(str, runs))} is "
         f"left to train on. {lines}\n{_remedy(source, funnel)}"
@@ -196,8 +196,8 @@ def _remedy(source: Candidates, funnel: Funnel) -> str:
     if not funnel.conversations or by_role.remaining:
         return "Collect more rollouts, or relax a filter in the config's `format` section"
     candidates = chain.from_iterable(source.rollouts())
-    found = ", ".join(sorted({each.conversation.role for each in candidates}))
-    return f"All of them are of the roles {found}: to keep these, set format.roles=[{found}]"
+    roles = ", ".join(sorted({candidate.conversation.role for candidate in candidates}))
+    return f"All of them are of the roles {roles}: to keep these, set format.roles=[{roles}]"
 
 
 def _select(

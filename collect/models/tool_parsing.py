@@ -71,7 +71,7 @@ def parse_calls(
     thought of calling is content.
     """
     functions = [tool["function"] for tool in tools]
-    schemas = {each["name"]: each.get("parameters", {}) for each in functions}
+    schemas = {function["name"]: function.get("parameters", {}) for function in functions}
     position = _thought(text)
     found = list(_tagged(text, position, schemas)) or list(_untagged(text, position, schemas))
     content = text[:position]
@@ -99,7 +99,7 @@ def _tagged(text: str, position: int, schemas: Schemas) -> Iterator[Found]:
     named, listed = named_calls(text, position, schemas), _listed(text, position, schemas)
     hermes = _hermes(text, position)
     # Of two that begin at one place the named one is read wholly.
-    starts = {found[0]: found for each in (hermes, listed, named) for found in each}
+    starts = {found[0]: found for form in (hermes, listed, named) for found in form}
     end = position
     for start in sorted(starts):
         if start >= end:
@@ -143,8 +143,9 @@ def _listed(text: str, position: int, schemas: Schemas) -> Iterator[Found]:
         start = skip_space(text, mark.end())
         end, written = _json_at(text, start)
         if not written and _BEGUN.match(text, start):
+            end = len(text)
             name = _NAME.search(text, start, start + NEAR)
-            end, written = len(text), [(name[1], text[start:].strip())] if name else []
+            written = [(name[1], text[start:].strip())] if name else []
         elif not written and is_python and _PYTHON.match(text, start):
             ending = _PYTHON_END.search(text, start, start + MAX_PYTHON + 1)
             end = ending.start() if ending else start
@@ -221,7 +222,7 @@ def _python(text: str, schemas: Schemas) -> list[Written]:
         assert isinstance(expression, ast.Expr)
         value = expression.value
         made = value.elts if isinstance(value, ast.List) else [value]
-        return [_python_call(each, schemas) for each in made]
+        return [_python_call(node, schemas) for node in made]
     except (*BROKEN, SyntaxError, TypeError, AssertionError, MemoryError):
         return []
 
@@ -231,11 +232,12 @@ def _python_call(node: ast.expr, schemas: Schemas) -> Written:
     assert isinstance(node.func, ast.Name)
     assert node.func.id in schemas
     assert not node.args
-    given = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
+    given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
     return node.func.id, json.dumps(given, ensure_ascii=False)
 
 
-_FENCE, _FENCE_END = re.compile(r"^```[\w-]*[ \t]*\n", re.M), re.compile(r"^```[ \t]*$", re.M)
+_FENCE = re.compile(r"^```[\w-]*[ \t]*\n", re.M)
+_FENCE_END = re.compile(r"^```[ \t]*$", re.M)
 
 
 def _untagged(text: str, position: int, schemas: Schemas) -> Iterator[Found]:
