@@ -38,26 +38,31 @@ class _Read:
 def with_read_arguments(conversation: Conversation, kept: ReadArguments) -> Conversation:
     """The conversation with such calls as rows have them; itself if there are none."""
     rows = list(conversation.messages)
-    found = list(_read_calls(conversation))
-    for each in found:
-        answer, reply = rows[each.answer], rows[each.reply]
+    read_calls = list(_read_calls(conversation))
+    if not read_calls:
+        return conversation
+    for read in read_calls:
         if kept is ReadArguments.INVALID:
-            rows[each.answer] = replace(answer, tool_outcome=ToolOutcome.INVALID)
+            rows[read.answer] = replace(rows[read.answer], tool_outcome=ToolOutcome.INVALID)
             continue
+        reply = rows[read.reply]
         calls = list(reply.message.tool_calls)
-        calls[each.position] = replace(calls[each.position], arguments=each.arguments)
+        calls[read.position] = replace(calls[read.position], arguments=read.arguments)
         message = replace(reply.message, tool_calls=tuple(calls))
-        rows[each.reply] = replace(reply, message=message)
-    return replace(conversation, messages=tuple(rows)) if found else conversation
+        rows[read.reply] = replace(reply, message=message)
+    return replace(conversation, messages=tuple(rows))
 
 
 def _read_calls(conversation: Conversation) -> Iterator[_Read]:
     schemas = _parameters(conversation.tools)
-    reply, position = 0, 0
+    reply = 0
+    position = 0
     calls: Sequence[ToolCall] = ()
     for index, row in enumerate(conversation.messages):
         if row.message.role == "assistant":
-            reply, position, calls = index, 0, row.message.tool_calls
+            reply = index
+            position = 0
+            calls = row.message.tool_calls
         elif row.message.role == "tool" and position < len(calls):
             arguments = _arguments_read(calls[position], row, schemas)
             if arguments is not None:

@@ -72,10 +72,11 @@ def what_changed(run: Path, config: FormatConfig, held_out: HeldOutConfig) -> li
         return []
     changes = []
     for name, read in report.rollouts.items():
-        has = now.get(name, read)
-        if has.count != read.count:
-            changes.append(f"{name} had {counted(read.count, 'rollout')} and has {has.count:,} now")
-        elif has.newest > read.newest:
+        current = now.get(name, read)
+        if current.count != read.count:
+            had = counted(read.count, "rollout")
+            changes.append(f"{name} had {had} and has {current.count:,} now")
+        elif current.newest > read.newest:
             changes.append(f"rollouts of {name} were done again since")
     changes += _changed_settings(earlier, config)
     if reserved != held_out:
@@ -91,7 +92,13 @@ def _changed_settings(earlier: FormatConfig, config: FormatConfig) -> list[str]:
         for name, value in now.items()
         if before[name] != value
     ]
-    names = [sorted(path.resolve().name for path in each.runs) for each in (earlier, config)]
-    if names[0] != names[1]:
-        changes.append(f"format.runs was [{first_of(names[0])}] and is [{first_of(names[1])}] now")
+    runs_before, runs_now = _names_of_runs(earlier), _names_of_runs(config)
+    if runs_before != runs_now:
+        changes.append(
+            f"format.runs was [{first_of(runs_before)}] and is [{first_of(runs_now)}] now"
+        )
     return changes
+
+
+def _names_of_runs(config: FormatConfig) -> list[str]:
+    return sorted(path.resolve().name for path in config.runs)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from collect.control_tokens import OF_KNOWN_FAMILIES
@@ -59,8 +60,10 @@ def judge(candidate: Candidate) -> Judged:
 
 
 def row_columns(candidate: Candidate) -> Row:
-    outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
-    rows, quality = candidate.conversation.messages, candidate.turn_quality
+    outcome = candidate.outcome
+    said = candidate.said
+    grounding = candidate.grounding
+    rows = candidate.conversation.messages
     # Of a relay's two models the one that the row trains.
     served = (row.served_model for row in rows[takeover(candidate.conversation) :])
     facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
@@ -74,7 +77,7 @@ def row_columns(candidate: Candidate) -> Row:
         "completion_tokens": sum(row.completion_tokens for row in rows),
         "grounding": grounding.score,
         "claims": grounding.counts,
-        "turn_quality": [label.value for label in quality],
+        "turn_quality": [label.value for label in candidate.turn_quality],
         "trained_turns": list(candidate.trained),
         "leaks": [leak.value for leak in candidate.leaks],
         "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
@@ -98,7 +101,7 @@ def judge_all(chunks: Iterable[Chunk], processes: int) -> Iterator[Judged]:
             yield from judge_chunk(chunk)
         return
     # Arrow's threads would be lost in a fork.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_interrupts_to_the_caller)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _follow_the_caller)
     asked = deque[Future[list[Judged]]]()
     try:
         for chunk in chunks:
@@ -116,8 +119,17 @@ def judge_all(chunks: Iterable[Chunk], processes: int) -> Iterator[Judged]:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_the_caller() -> None:
+def _follow_the_caller() -> None:
+    """In a process of the pool: leave Ctrl-C to the caller, and end if the caller is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after_the_caller, daemon=True).start()
+
+
+def _end_after_the_caller() -> None:
+    caller = parent_process()
+    if caller is not None:
+        caller.join()
+        os._exit(1)
 
 
 def process_count(wanted: int | None, rollouts: int) -> int:

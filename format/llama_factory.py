@@ -30,8 +30,9 @@ def write_llama_factory(sft: Path, splits: Mapping[str, object]) -> dict[str, in
 
     Leaves out rows with a turn that is not trained on, since LLaMA-Factory trains on every turn.
     """
-    folder, counts = sft / FOLDER, dict[str, int]()
+    folder = sft / FOLDER
     folder.mkdir()
+    counts: dict[str, int] = {}
     described = {}
     for split in splits:
         path = folder / f"{split}-00000.jsonl"
@@ -52,9 +53,9 @@ def write_llama_factory(sft: Path, splits: Mapping[str, object]) -> dict[str, in
 
 def sharegpt(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row in ShareGPT's form."""
-    said = [{"from": sender, "value": text} for sender, text in _texts(row["messages"])]
+    texts = [{"from": sender, "value": text} for sender, text in _texts(row["messages"])]
     return {
-        "conversations": said,
+        "conversations": texts,
         "tools": encode(row["tools"]) if row["tools"] else "",
         "conversation_id": row["conversation_id"],
     }
@@ -66,15 +67,15 @@ def _texts(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
     for message in messages:
         if message["role"] == "system":
             yield "system", message["content"]
-    said = (message for message in messages if message["role"] != "system")
-    for by_agent, group in groupby(said, lambda message: message["role"] == "assistant"):
+    others = (message for message in messages if message["role"] != "system")
+    for by_agent, group in groupby(others, lambda message: message["role"] == "assistant"):
         if by_agent:
             yield from map(_reply, group)
         else:
-            yield _told(list(group))
+            yield _between_replies(list(group))
 
 
-def _told(messages: Sequence[Message]) -> tuple[str, str]:
+def _between_replies(messages: Sequence[Message]) -> tuple[str, str]:
     """The results of a reply's calls, and what the user says after them."""
     results = [message["content"] for message in messages if message["role"] == "tool"]
     texts = [message["content"] for message in messages if message["role"] != "tool"]

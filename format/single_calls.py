@@ -40,7 +40,8 @@ def with_single_calls(conversation: Conversation) -> Conversation:
     The first message of a reply has its text, its reasoning and its costs. A reply that had several
     calls loses its token ids: no part of it was sampled alone.
     """
-    divided, rows = Divided(), conversation.messages
+    divided = Divided()
+    rows = conversation.messages
     starts = [index for index, row in enumerate(rows) if row.message.role == "assistant"]
     for index, row in enumerate(rows[: starts[0] if starts else None]):
         divided.add(index, row)

@@ -7,28 +7,24 @@ never all in memory.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import re
 import shutil
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.quantities import first_of
 from collect.rollouts.status import running_start
 from collect.store.files import LOCK, locked, refuse_links, replacing_folder
-from collect.store.messages import ToolCall
-from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
 from collect.store.run_store import RunStore
+from format.atif import FOLDER as ATIF
+from format.atif import write_trajectories
 from format.candidates import (
     FILTERS,
     Candidates,
@@ -37,14 +33,12 @@ from format.candidates import (
     role,
     rule_of,
 )
-from format.config import FormatConfig, PushConfig
+from format.config import FormatConfig
 from format.dataset import (
     TEST,
     TRAIN,
     Splits,
     SplitWriter,
-    call_arguments,
-    encode,
     read_rows,
     split_file,
 )
@@ -56,14 +50,10 @@ from format.llama_factory import write_llama_factory
 from format.mixture import RULE as MIXED
 from format.mixture import Facets, drawn, effort, mixed
 from format.preferences import PREFERENCES, Attempts, write_preferences
-from format.report import RECORDS, TABLES, FormatReport, Funnel, SplitStatistics, write_card
+from format.report import FormatReport, Funnel, SplitStatistics, write_card
 from format.shipped import DEMONSTRATIONS, with_shipped
 from format.token_ids import FOLDER as TOKEN_IDS
 from format.token_ids import write_token_ids
-from format.turn_quality import Turn, turns
-
-if TYPE_CHECKING:
-    import atif
 
 logger = logging.getLogger(__name__)
 
@@ -71,18 +61,18 @@ logger = logging.getLogger(__name__)
 def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
-    for each in with_shipped(config).runs:
-        refuse_links(each)
-        name = each.resolve().name
-        if not (each / "rollouts").is_dir():
+    for folder in with_shipped(config).runs:
+        refuse_links(folder)
+        name = folder.resolve().name
+        if not (folder / "rollouts").is_dir():
             raise ConfigError(
-                f"format.runs: {each} is no folder of a run with rollouts; it must lie in "
+                f"format.runs: {folder} is no folder of a run with rollouts; it must lie in "
                 f"{Path.cwd()} or be an absolute path. {DEMONSTRATIONS.name} is what StepInto ships"
             )
         if name in names:
             why = "ids of conversations begin with it, so rename one of the folders"
-            raise ConfigError(f"format.runs: {each} has the same name as {names[name]}; {why}")
-        names[name] = each
+            raise ConfigError(f"format.runs: {folder} has the same name as {names[name]}; {why}")
+        names[name] = folder
 
 
 def run_format(
@@ -102,7 +92,7 @@ def run_format(
     as_given = {"runs": config.runs, "questions": config.questions}
     config = with_shipped(config)
     read = rollouts_read((run, *config.runs))
-    stores = [RunStore(each) for each in (run, *config.runs)]
+    stores = [RunStore(folder) for folder in (run, *config.runs)]
     runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
@@ -128,7 +118,7 @@ def run_format(
         replacing_folder(run / "sft") as folder,
     ):
         kept = StagedRows(folder, config.mixture.seed)
-        processes = process_count(config.processes, sum(len(each) for _, each in runs))
+        processes = process_count(config.processes, sum(len(outcomes) for _, outcomes in runs))
         funnel = _select(config, source, kept, attempts, processes)
         if not kept.facets:
             raise ConfigError(_nothing_left(source, funnel, (run, *config.runs)))
@@ -142,7 +132,7 @@ def run_format(
         chosen = mixed(config.mixture, kept.facets, kept.numbers, kept.efforts)
         funnel.add_step("mixture", MIXED, sum(chosen))
         # A right attempt that repeats an earlier one is no row, but may be a side of a pair.
-        right = {each.repository for each in attempts.values() if each.right}
+        right = {attempt.repository for attempt in attempts.values() if attempt.right}
         splits = Splits(config, {facets.repository for facets in kept.facets} | right)
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
@@ -167,7 +157,7 @@ def _write_other_forms(
     config: FormatConfig, source: Candidates, written: Written, folder: Path
 ) -> None:
     if config.atif:
-        write_trajectories(source, written, folder)
+        written.outputs[ATIF] = write_trajectories(source, written.conversations, folder)
     if config.token_ids:
         written.outputs[TOKEN_IDS] = write_token_ids(source, written.conversations, folder)
     if config.llama_factory:
@@ -188,12 +178,12 @@ def _tell_running(runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]) -> Non
 
 
 def _nothing_left(source: Candidates, funnel: Funnel, runs: Sequence[Path]) -> str:
-    told = [
+    dropped = [
         f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
         for step in funnel.steps
         if step.dropped
     ]
-    lines = "\n  ".join(["The filters, in order:", *told])
+    lines = "\n  ".join(["The filters, in order:", *dropped])
     return (
         f"none of the {funnel.conversations} conversations in {' and '.join(map(str, runs))} is "
         f"left to train on. {lines}\n{_remedy(source, funnel)}"
@@ -206,8 +196,8 @@ def _remedy(source: Candidates, funnel: Funnel) -> str:
     if not funnel.conversations or by_role.remaining:
         return "Collect more rollouts, or relax a filter in the config's `format` section"
     candidates = chain.from_iterable(source.rollouts())
-    found = ", ".join(sorted({each.conversation.role for each in candidates}))
-    return f"All of them are of the roles {found}: to keep these, set format.roles=[{found}]"
+    roles = ", ".join(sorted({candidate.conversation.role for candidate in candidates}))
+    return f"All of them are of the roles {roles}: to keep these, set format.roles=[{roles}]"
 
 
 def _select(
@@ -227,255 +217,6 @@ def _select(
                 kept.add(judged.row, judged.characters)
         dropped[dropped_by] += 1
     return Funnel.of({keep.__name__: rule_of(keep) for keep in FILTERS} | RULES, dropped)
-
-
-# Upload the dataset's folder to the hub.
-
-
-ENDPOINT = "HF_ENDPOINT"
-LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
-
-
-def check_push(config: PushConfig | None) -> None:
-    """Raise ConfigError if a requested upload can't succeed: a bad name, or no token."""
-    from huggingface_hub import get_token
-
-    if config is None:
-        return
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
-        raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
-    if get_token() is None:
-        raise ConfigError(f"there is no token to push {config.repository} with; {LOG_IN}")
-
-
-def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
-    """Upload a folder as a dataset, and the records of these runs if the config says so; returns
-    the dataset's address.
-
-    Creates the repository if needed. Replaces existing files in folders; other top-level files
-    remain. Raises ConfigError if the hub can't be reached, or refuses.
-    """
-    from httpx2 import TransportError
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    check_push(config)
-    api, repository = HfApi(endpoint=os.environ.get(ENDPOINT)), config.repository
-    try:
-        made = api.create_repo(
-            repository, repo_type="dataset", private=config.private or None, exist_ok=True
-        )
-        api.upload_folder(
-            repo_id=made.repo_id,
-            repo_type="dataset",
-            folder_path=folder,
-            commit_message="Write the dataset of a StepInto run",
-            delete_patterns="*/*",
-        )
-        for run in runs if config.records else ():
-            api.upload_folder(
-                repo_id=made.repo_id,
-                repo_type="dataset",
-                folder_path=run,
-                path_in_repo=f"{RECORDS}/{run.resolve().name}",
-                allow_patterns=[f"{table}/[!.]*.parquet" for table in TABLES],
-                commit_message=f"Add the records of the run {run.resolve().name}",
-            )
-    except HfHubHTTPError as error:
-        status = error.response.status_code
-        reason = (error.server_message or str(error)).rstrip(".")
-        hint = f"; {LOG_IN}" if status in (401, 403) else ""
-        raise ConfigError(
-            f"{api.endpoint} refused to take {repository} ({status}): {reason}{hint}"
-        ) from error
-    except (TransportError, ConnectionError) as error:
-        # Among them OfflineModeIsEnabled, which names HF_HUB_OFFLINE.
-        raise ConfigError(
-            f"{repository} can't be pushed: {api.endpoint} can't be reached: {error}; "
-            "the dataset itself is done, and the same command pushes it"
-        ) from error
-    return str(made)
-
-
-# Whole rollouts in ATIF, the Agent Trajectory Interchange Format: `sft/atif/SPLIT-00000.jsonl`.
-#
-# A line is the trajectory of an agent; the trajectories of subagents that it called are embedded
-# and referenced from the calls' results. The models of the package `atif` validate everything.
-# https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajectory-format.md
-
-VERSION = "ATIF-v1.8"
-ATIF_FOLDER = "atif"
-EVENT_FACTS = (
-    *("action", "state", "stop_reason", "file", "line", "function", "depth"),
-    *("exit_code", "error_kind", "kill_reason", "seconds"),
-)
-"""The fields of a debugger event that go into a result's `extra`; the text has the rest."""
-Answers = Mapping[tuple[str, str], Sequence[Conversation]]
-"""The conversations that answer a call, by the ids of the calling conversation and the call."""
-
-
-def trajectories(
-    conversations: Sequence[Conversation], outcome: Outcome
-) -> Sequence[atif.Trajectory]:
-    """The trajectories of one rollout: a conversation that answers a call is inside the one that
-    made it."""
-    calls = {
-        (each.conversation_id, call.id)
-        for each in conversations
-        for row in each.messages
-        for call in row.message.tool_calls
-    }
-    answers: dict[tuple[str, str], list[Conversation]] = defaultdict(list)
-    roots = []
-    for each in conversations:
-        parent = each.parent_conversation_id or "", each.parent_call_id or ""
-        if parent in calls:
-            answers[parent].append(each)
-        else:
-            roots.append(each)
-    return [_trajectory(each, outcome, answers) for each in roots]
-
-
-def _trajectory(conversation: Conversation, outcome: Outcome, answers: Answers) -> atif.Trajectory:
-    import atif
-
-    own = conversation.conversation_id
-    steps = list(_steps(conversation, answers))
-    called = [each for key, held in answers.items() if key[0] == own for each in held]
-    metrics = [found for row in conversation.messages if (found := _metrics(row)) is not None]
-    totals = {f"total_{name}": sum(each[name] for each in metrics) for name in (metrics or [{}])[0]}
-    names = ("benchmark", "instance_id", "repository", "variant", "attempt", "patch_attempt")
-    facts = {name: getattr(conversation, name) for name in names}
-    named = ("instance_hash", "language", "system", "teacher", "category", "difficulty", "resolved")
-    facts |= {name: getattr(outcome, name) for name in named}
-    return atif.Trajectory.model_validate(
-        {
-            "schema_version": VERSION,
-            "session_id": conversation.rollout_id,
-            "trajectory_id": own,
-            "agent": {
-                "name": f"stepinto-{conversation.role}",
-                "version": outcome.code_version,
-                "model_name": conversation.model,
-                "tool_definitions": json.loads(conversation.tools) or None,
-                "extra": {
-                    "role": conversation.role,
-                    "sampling": json.loads(conversation.sampling),
-                },
-            },
-            "steps": [{"step_id": number} | step for number, step in enumerate(steps, 1)],
-            "final_metrics": totals | {"total_steps": len(steps)},
-            "extra": facts | {"stop_reason": conversation.stop_reason},
-            "subagent_trajectories": [_trajectory(each, outcome, answers) for each in called]
-            or None,
-        }
-    )
-
-
-def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, Any]]:
-    """The steps' fields: the messages before the first turn, then each turn with its calls' results
-    and the user's replies."""
-    for row in conversation.messages:
-        if row.message.role == "assistant":
-            break
-        yield {"source": row.message.role, "message": row.message.content}
-    for turn in turns(conversation):
-        message = turn.row.message
-        # A relay's turn has tokens if its student wrote it, or a reply that the oracle replaced.
-        by_model = message.thought or (turn.row.player and turn.row.completion_tokens)
-        scripted = conversation.teacher == ORACLE_TEACHER and not by_model
-        observed = [
-            _result(conversation, row, turn, answers)
-            for row in turn.answers
-            if row.message.role == "tool"
-        ]
-        yield {
-            "source": "agent",
-            "model_name": turn.row.player,
-            "message": message.said,
-            "reasoning_content": message.thought or None,
-            "tool_calls": [_call(call) for call in message.tool_calls] or None,
-            "observation": {"results": observed} if observed else None,
-            "metrics": None if scripted else _metrics(turn.row),
-            "llm_call_count": 0 if scripted else 1,
-            "extra": {"seconds": turn.row.seconds, "finish_reason": turn.row.finish_reason},
-        }
-        for row in turn.answers:
-            if row.message.role != "tool":
-                extra = {"extra": {"tool_outcome": row.tool_outcome}} if row.tool_outcome else {}
-                yield {"source": "user", "message": row.message.content} | extra
-
-
-def _result(
-    conversation: Conversation, row: MessageRow, turn: Turn, answers: Answers
-) -> dict[str, Any]:
-    call = row.message.tool_call_id or ""
-    held = answers.get((conversation.conversation_id, call), ())
-    refs = [{"trajectory_id": c.conversation_id, "session_id": c.rollout_id} for c in held]
-    seen = [_event(each) for each in turn.events if each.tool_call_id == call]
-    return {
-        "source_call_id": row.message.tool_call_id,
-        "content": row.message.content,
-        "subagent_trajectory_ref": refs or None,
-        "extra": {
-            "tool_outcome": row.tool_outcome,
-            "seconds": row.seconds,
-            "debugger_events": seen,
-        },
-    }
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    """A call; arguments that are not a JSON object are kept next to it as sent."""
-    try:
-        arguments = call_arguments(call)
-        encode(arguments).encode()
-        extra = None
-    except (ValueError, RecursionError):
-        arguments, extra = {}, {"raw_arguments": call.arguments}
-    return {
-        "tool_call_id": call.id,
-        "function_name": call.name,
-        "arguments": arguments,
-        "extra": extra,
-    }
-
-
-def _event(row: EventRow) -> dict[str, Any]:
-    facts = {name: getattr(row.event, name) for name in EVENT_FACTS}
-    raised = row.event.exception
-    facts["exception"] = raised and {"type": raised.type, "message": raised.message}
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _metrics(row: MessageRow) -> dict[str, Any] | None:
-    if not row.prompt_tokens and not row.completion_tokens:
-        return None
-    return {
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-        "cached_tokens": row.cached_tokens,
-        "cost_usd": row.dollars,
-    }
-
-
-def write_trajectories(source: Candidates, written: Written, folder: Path) -> None:
-    """Write the rollouts with at least one row, in ATIF."""
-    counts: Counter[str] = Counter()
-    with ExitStack() as stack:
-        files = {}
-        for split in written.statistics:
-            path = folder / ATIF_FOLDER / f"{split}-00000.jsonl"
-            path.parent.mkdir(exist_ok=True)
-            files[split] = stack.enter_context(path.open("w", encoding="utf-8"))
-        for rollout in source.rollouts():
-            held = [each.conversation for each in rollout]
-            splits = (written.conversations.get(each.conversation_id) for each in held)
-            of_rows = [split for split in splits if split is not None]
-            for each in trajectories(held, rollout[0].outcome) if of_rows else ():
-                files[of_rows[0]].write(f"{each.model_dump_json(exclude_none=True)}\n")
-                counts[of_rows[0]] += 1
-    written.outputs[ATIF_FOLDER] = dict(counts)
 
 
 # The rows that passed the filters, and those of them that the mixture chooses.

@@ -47,7 +47,8 @@ TRANSLATED = "are translated: set format.vocabulary=native"
 def write_token_ids(source: Candidates, splits: Mapping[str, str], folder: Path) -> dict[str, int]:
     """Write the tokens of the conversations in `splits`, which names the split of each; returns how
     many there are by split. Those that are no single sequence of sampled tokens have nulls."""
-    counts, without = Counter[str](), Counter[str]()
+    counts = Counter[str]()
+    without = Counter[str]()
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(closing(SplitWriter(folder / FOLDER, name, TOKEN_COLUMNS)))
@@ -58,12 +59,12 @@ def write_token_ids(source: Candidates, splits: Mapping[str, str], folder: Path)
             if name not in splits:
                 continue
             tokens = tokens_of(candidate)
+            row: dict[str, Any] = dict.fromkeys(TOKEN_COLUMNS)
             if isinstance(tokens, str):
                 without[tokens] += 1
-                tokens = {}
-            writers[splits[name]].add(
-                dict.fromkeys(TOKEN_COLUMNS) | tokens | {"conversation_id": name}
-            )
+            else:
+                row |= tokens
+            writers[splits[name]].add(row | {"conversation_id": name})
             counts[splits[name]] += 1
     if without:
         why = "; ".join(f"{count:,} {reason}" for reason, count in without.items())

@@ -35,8 +35,8 @@ def lora_config(config: TrainConfig, model: Any) -> Any:
             head = model.get_output_embeddings()
             linear = [
                 name
-                for name, each in model.named_modules()
-                if isinstance(each, nn.Linear) and each is not head
+                for name, module in model.named_modules()
+                if isinstance(module, nn.Linear) and module is not head
             ]
             targets = sorted({name.rpartition(".")[2] for name in linear})
         if isinstance(targets, str):
@@ -86,13 +86,14 @@ def check_adapters(config: TrainConfig, model: Any) -> None:
     except re.error as error:
         raise ConfigError(f"{TARGETS}: {wanted!r} is no regular expression: {error}") from error
     except ValueError as error:
-        told = json.dumps(wanted)
         if isinstance(wanted, str) and _has(names, wanted):
             hint = f"; a text is a regular expression over full names, so write [{wanted}]"
         else:
             hint = _others(known, str(wanted))
-        said = " ".join(str(error).split())
-        raise ConfigError(f"{TARGETS}: {told} can't be trained{hint}. peft says: {said}") from error
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{TARGETS}: {json.dumps(wanted)} can't be trained{hint}. peft says: {reason}"
+        ) from error
     for target in by_name:
         if not _has(adapted.base_model.targeted_module_names, target):
             raise ConfigError(
@@ -110,11 +111,15 @@ def _adaptable(model: Any) -> set[str]:
     """The last parts of the names of modules that can have adapters."""
     from torch import nn
 
-    modules, kinds = model.named_modules(), nn.Linear | nn.Embedding
-    return {name.rpartition(".")[2] for name, each in modules if isinstance(each, kinds)}
+    return {
+        name.rpartition(".")[2]
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear | nn.Embedding)
+    }
 
 
 def _others(known: set[str], target: str) -> str:
     """The nearest of the known names, and all of them."""
-    listed, near = ", ".join(sorted(known)), did_you_mean(target, known)
+    listed = ", ".join(sorted(known))
+    near = did_you_mean(target, known)
     return f"{near} It has {listed}" if near else f"; it has {listed}"

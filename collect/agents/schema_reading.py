@@ -37,17 +37,17 @@ def read_by_schema(value: Any, schema: Schema) -> Any:
     """A decoded JSON value in the types that the schema asks for; as it is if it has none of them
     and can't be read as one."""
     alternatives = schema.get("anyOf") or [schema]
-    for each in alternatives:
-        if _is_of(value, each):
-            return _with_parts_read(value, each)
+    for alternative in alternatives:
+        if _is_of(value, alternative):
+            return _with_parts_read(value, alternative)
     decoded = _decoded(value) if isinstance(value, str) else value
-    for each in alternatives:
-        if _is_of(decoded, each):
-            return _with_parts_read(decoded, each)
-    for each in alternatives:
-        if each.get("type") == "string" and type(value) is int:
+    for alternative in alternatives:
+        if _is_of(decoded, alternative):
+            return _with_parts_read(decoded, alternative)
+    for alternative in alternatives:
+        if alternative.get("type") == "string" and type(value) is int:
             return str(value)
-        reader = READERS.get(each.get("type", ""))
+        reader = READERS.get(alternative.get("type", ""))
         if reader is None:
             continue
         try:
@@ -96,7 +96,7 @@ def _may_be_left_out(
         return False
     alternatives = known[name].get("anyOf") or [known[name]]
     is_null = value is None or (isinstance(value, str) and _decoded(value) is None)
-    return is_null and not any(_is_of(value, each) for each in alternatives)
+    return is_null and not any(_is_of(value, alternative) for alternative in alternatives)
 
 
 def _decoded(text: str) -> Any:

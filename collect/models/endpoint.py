@@ -19,7 +19,6 @@ from collect.errors import (
     ContextTooLong,
     EndpointDown,
     EndpointFailure,
-    InvalidReply,
     ModelFailure,
     RateLimited,
     RequestRefused,
@@ -446,14 +445,21 @@ def _forbids_calls(fields: dict[str, Any]) -> bool:
 
 
 def _whole(reply: Reply) -> Reply | Refusal:
-    """The reply, unless it broke off or there is nothing in it."""
+    """The reply, unless it broke off, has nothing in it, or has no message that can be read."""
+    problem = _problem(reply)
+    return reply if problem is None else Refusal(None, problem, INVALID, tokens=reply.tokens)
+
+
+def _problem(reply: Reply) -> str | None:
     if reply.finish_reason is None:
-        told = f"the reply broke off: its finish reason is {bounded(str(reply.ended))!r}"
-    elif reply.is_empty and reply.finish_reason in (STOP, CALLS):
-        told = "the reply is empty, and has no tokens"
-    else:
-        return reply
-    return Refusal(None, told, INVALID, tokens=reply.tokens)
+        return f"the reply broke off: its finish reason is {bounded(str(reply.ended))!r}"
+    if reply.is_empty and reply.finish_reason in (STOP, CALLS):
+        return "the reply is empty, and has no tokens"
+    try:
+        reply.message(Sampling(), "")
+    except (*BROKEN, TypeError) as error:
+        return f"the reply has no message: {bounded(str(error))}; check its tool-call parser"
+    return None
 
 
 class EndpointModel:
@@ -473,17 +479,12 @@ class EndpointModel:
         backend, config, id_prefix = self._backend, self._backend.config, f"call_{len(messages)}_"
         started = time.monotonic()
         reply, dollars = self._ask(messages, tools, sampling)
-        try:
-            message = reply.message(sampling, id_prefix).storable()
-        except (*BROKEN, TypeError) as error:
-            raise InvalidReply(
-                f"{backend.where} gave an invalid reply: {error}. "
-                "What to do: check the server's tool-call parser"
-            ) from error
+        message = reply.message(sampling, id_prefix).storable()
         if reply.finish_reason == FILTERED:
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
         tokens = None
-        if isinstance(config, ChatConfig) and config.logprobs:
+        asks_for_tokens = isinstance(config, ChatConfig) and config.logprobs
+        if asks_for_tokens and not isinstance(reply, MalformedCall):
             tokens = reply.sampled
             if tokens is None:
                 raise EndpointFailure(

@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from collect.store.messages import arguments_object
 
 STARTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of a stream begins with."""
 DONE = "[DONE]"
 LAST_EVENT = f"data: {DONE}"
-TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "arguments"})
-"""Fields of chat completions that come in pieces; any other comes whole."""
+TEXTS = frozenset({
+    "content", "reasoning_content", "reasoning", "thinking", "refusal", "arguments", "text",
+    "summary",
+})  # fmt: skip
+"""Fields of chat completions, and of parts of their content, that come in pieces; any other comes
+whole."""
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 PIECES = {
     "text_delta": "text",
@@ -40,7 +43,7 @@ def joined(body: str) -> dict[str, Any]:
     Raises ValueError if the stream ends before the reply, or has other events; RecursionError.
     """
     events = list(_events(body))
-    error = next((each["error"] for each in events if each.get("error")), None)
+    error = next((event["error"] for event in events if event.get("error")), None)
     if error is not None:
         return {"error": error}
     kinds = {str(event.get("type")) for event in events}
@@ -64,8 +67,11 @@ def _events(body: str) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-class _Pieces(list[str]):
+@dataclass(frozen=True)
+class _Text:
     """A text that is not whole yet."""
+
+    pieces: list[str]
 
 
 def _add(whole: dict[str, Any], piece: dict[str, Any]) -> None:
@@ -73,25 +79,57 @@ def _add(whole: dict[str, Any], piece: dict[str, Any]) -> None:
     for name, value in piece.items():
         known = whole.get(name)
         if isinstance(value, str) and name in TEXTS:
-            if not isinstance(known, _Pieces):
-                known = whole[name] = _Pieces()
-            known.append(value)
-        elif isinstance(known, dict) and isinstance(value, dict):
+            whole[name] = _with_text(known, value)
+        elif isinstance(value, list) and isinstance(known, list | _Text):
+            whole[name] = _with_parts(known, value)
+        elif isinstance(value, dict) and isinstance(known, dict):
             _add(known, value)
-        elif isinstance(known, list) and isinstance(value, list):
-            known += value
-        elif known in (None, ""):
-            whole[name] = {} if isinstance(value, dict) else value
-            if isinstance(value, dict):
-                _add(whole[name], value)
+        elif known not in (None, ""):
+            continue
+        elif isinstance(value, dict):
+            whole[name] = {}
+            _add(whole[name], value)
+        else:
+            whole[name] = value
+
+
+def _with_text(known: Any, piece: str) -> _Text | list[Any]:
+    if isinstance(known, list):  # Mistral's thinking comes in parts, and its text as a text
+        return _with_parts(known, [{"type": "text", "text": piece}])
+    if isinstance(known, _Text):
+        known.pieces.append(piece)
+        return known
+    return _Text([known, piece] if isinstance(known, str) else [piece])
+
+
+def _with_parts(known: list[Any] | _Text, parts: list[Any]) -> list[Any]:
+    """A list with further parts, the first of which may continue the last one that came before."""
+    whole = [{"type": "text", "text": known}] if isinstance(known, _Text) else known
+    if whole and parts and _continues(whole[-1], parts[0]):
+        _add(whole[-1], parts[0])
+        parts = parts[1:]
+    whole += parts
+    return whole
+
+
+def _continues(last: Any, part: Any) -> bool:
+    """Whether a part of a content or of reasoning belongs to the one before it."""
+    if not isinstance(last, dict) or not isinstance(part, dict):
+        return False
+    if not isinstance(part.get("type"), str) or part["type"] != last.get("type"):
+        return False
+    facts = (name for name in part.keys() - TEXTS if part[name] not in (None, ""))
+    return all(last.get(name) in (None, "", part[name]) for name in facts)
 
 
 def _whole(value: Any) -> Any:
     """The same with whole texts."""
-    if isinstance(value, _Pieces):
-        return "".join(value)
+    if isinstance(value, _Text):
+        return "".join(value.pieces)
     if isinstance(value, dict):
-        return {name: _whole(each) for name, each in value.items()}
+        return {name: _whole(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
     return value
 
 
@@ -112,18 +150,27 @@ def _joined_chunks(chunks: Sequence[dict[str, Any]], done: bool) -> dict[str, An
             _add_facts(choice, piece)
             delta = dict(piece.get("delta") or piece.get("message") or {})
             for call in delta.pop("tool_calls", None) or ():
-                number, known = call.get("index"), last_of.get(call.get("index"))
-                # Some servers number all calls with 0, or none.
-                if known is None or call.get("id") not in (None, "", known.get("id")):
-                    known = last_of[number] = {}
-                    calls.append(known)
-                _add(known, call)
+                number = call.get("index")
+                if _is_new(call, last_of.get(number)):
+                    last_of[number] = {}
+                    calls.append(last_of[number])
+                _add(last_of[number], call)
             _add(message, delta)
     if choice.get("finish_reason") is None and not done:
         raise ValueError(CUT)
     if calls:
         message["tool_calls"] = [_whole(call) for call in calls]
     return whole | {"choices": [choice | {"message": _whole(message)}]}
+
+
+def _is_new(call: dict[str, Any], last: dict[str, Any] | None) -> bool:
+    """Whether a call begins with this piece; `last` is the last one with its number. Some servers
+    number all calls with 0, or none; some give each piece another id, and the first alone a name.
+    """
+    if last is None:
+        return True
+    has_name = bool((call.get("function") or {}).get("name"))
+    return has_name and call.get("id") not in (None, "", last.get("id"))
 
 
 def _add_facts(choice: dict[str, Any], piece: dict[str, Any]) -> None:
@@ -159,10 +206,10 @@ def _joined_blocks(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
         raise ValueError(CUT)
     for (index, name), pieces in texts.items():
         text = "".join(pieces)
-        if name == "partial_json":
-            blocks[index]["input"] = arguments_object(text)
-        else:
-            blocks[index][name] = blocks[index].get(name, "") + text
+        if name != "partial_json":
+            blocks[index][name] = (blocks[index].get(name) or "") + text
+        elif text:  # as the model wrote it, valid or not
+            blocks[index]["input"] = text
     return message | {"content": [blocks[index] for index in sorted(blocks)]}
 
 

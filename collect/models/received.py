@@ -23,7 +23,9 @@ MAX_ID = 40
 SENDABLE_ID = re.compile(rf"[A-Za-z0-9_.:-]{{1,{MAX_ID}}}")
 PORTABLE_ID = re.compile(r"[A-Za-z0-9]{9}")
 """What every server takes: Mistral's take no other ids."""
-COUNTED = re.compile("[0-9]{0,9}$")
+MAX_DIGITS = 10
+"""Of the number at an id's end, which counts up from nine at most."""
+COUNTED = re.compile(rf"[0-9]{{0,{MAX_DIGITS - 1}}}$")
 MAX_NAME = 64
 SENDABLE_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 NO_TEXT = "(no text)"
@@ -36,23 +38,23 @@ def received(reply: Message, used: Collection[str]) -> Message:
     """The reply with valid names, and with valid ids that are not among the `used` ones of earlier
     calls. A reply that has been through this is left as it is.
     """
-    taken = set(used)
-    calls = []
-    for call in reply.tool_calls:
-        valid = _with_valid_id(_with_valid_name(call), taken)
-        taken.add(valid.id)
-        calls.append(valid)
+    ids = _Ids(used)
+    calls = [_with_valid_id(_with_valid_name(call), ids) for call in reply.tool_calls]
     return replace(reply, tool_calls=tuple(calls))
 
 
-def _with_valid_id(call: ToolCall, taken: Collection[str]) -> ToolCall:
-    valid = _unused(_valid_id(call.id), taken)
-    return call if valid == call.id else replace(call, id=valid, said_id=call.said_id or call.id)
+def _with_valid_id(call: ToolCall, ids: _Ids) -> ToolCall:
+    valid = ids.unused(_valid_id(call.id))
+    if valid == call.id:
+        return call
+    return replace(call, id=valid, said_id=call.said_id or call.id)
 
 
 def _with_valid_name(call: ToolCall) -> ToolCall:
     valid = _valid_name(call.name)
-    return call if valid == call.name else replace(call, name=valid, said_name=call.name)
+    if valid == call.name:
+        return call
+    return replace(call, name=valid, said_name=call.name)
 
 
 def _valid_id(said: str) -> str:
@@ -61,17 +63,33 @@ def _valid_id(said: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.:-]+", "_", said)[:MAX_ID].strip("_") or "call"
 
 
-def _unused(wanted: str, taken: Collection[str]) -> str:
-    """The id, with the number at its end counted up as far as needed: some models' chat templates
-    want ids that end in a number.
-    """
-    digits = COUNTED.search(wanted)
-    assert digits is not None, "it matches the end"
-    stem, number, found = wanted[: digits.start()], int(digits[0] or 0), wanted
-    while found in taken:
-        number += 1
-        found = f"{stem[: MAX_ID - len(str(number))]}{number}"
-    return found
+class _Ids:
+    """The ids of a conversation's calls."""
+
+    def __init__(self, used: Collection[str]) -> None:
+        self._taken = set(used)
+        self._reached: dict[str, int] = {}
+        """The last number that was given to ids that begin so. Without it a reply with a hundred
+        thousand equal ids would take hours."""
+
+    def unused(self, wanted: str) -> str:
+        """The id, with the number at its end counted up as far as needed: some models' chat
+        templates want ids that end in a number. The result is used then.
+        """
+        digits = COUNTED.search(wanted)
+        assert digits is not None, "it matches the end"
+        stem = wanted[: digits.start()]
+        number = int(digits[0] or 0)
+        unused = wanted
+        begin = stem[: MAX_ID - MAX_DIGITS]
+        if wanted in self._taken:
+            number = max(number, self._reached.get(begin, 0))
+        while unused in self._taken:
+            number += 1
+            unused = f"{stem[: MAX_ID - len(str(number))]}{number}"
+            self._reached[begin] = number
+        self._taken.add(unused)
+        return unused
 
 
 def _valid_name(said: str) -> str:
@@ -100,21 +118,28 @@ def own_items(
     calls = [written(call) for call in message.tool_calls]
     items = []
     for item in _objects(_own(message, api)):
-        is_call = calls and item.get("type") == calls[0]["type"]
-        items.append(item | calls.pop(0) if is_call else item)
+        if calls and item.get("type") == calls[0]["type"]:
+            items.append(item | calls.pop(0))
+        else:
+            items.append(item)
     return items
 
 
 def _own(message: Message, api: str) -> Any:
+    """What an API gave; None if it gave nothing. No request can hold NaN or infinity, which are
+    null here.
+    """
     try:
-        found = json.loads(message.provider_items or "{}")
+        by_api = json.loads(message.provider_items or "{}", parse_constant=lambda _: None)
     except BROKEN:
         return None
-    return found.get(api) if isinstance(found, dict) else None
+    return by_api.get(api) if isinstance(by_api, dict) else None
 
 
-def _objects(found: Any) -> list[dict[str, Any]]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def _objects(items: Any) -> list[dict[str, Any]]:
+    if not isinstance(items, list):
+        return []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def chat_fields(message: Message) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -79,24 +79,38 @@ FAILURES: Mapping[Cause, type[RolloutError]] = {
 CODES: Mapping[str, Cause] = {
     **dict.fromkeys(
         (
-            *("context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"),
-            *("model_context_window_exceeded", "tokens_limit_reached", "request_too_large"),
-            *("prompt_too_long", "input_too_long", "contextwindowexceedederror", "1261"),
+            "context_length_exceeded",
+            "context_window_exceeded",
+            "exceed_context_size_error",
+            "model_context_window_exceeded",
+            "tokens_limit_reached",
+            "request_too_large",
+            "prompt_too_long",
+            "input_too_long",
+            "contextwindowexceedederror",
+            "1261",
         ),
         Cause.FULL_CONTEXT,
     ),
     **dict.fromkeys(("tool_use_failed", "output_parse_failed"), Cause.MALFORMED_CALL),
     **dict.fromkeys(
         (
-            *("content_filter", "content_policy_violation", "invalid_prompt"),
-            *("responsibleaipolicyviolation", "data_inspection_failed"),
+            "content_filter",
+            "content_policy_violation",
+            "invalid_prompt",
+            "responsibleaipolicyviolation",
+            "data_inspection_failed",
         ),
         Cause.CONTENT,
     ),
     **dict.fromkeys(
         (
-            *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"),
-            *("exceeded_current_quota_error", "insufficient_balance", "arrearage"),
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "exceeded_current_quota_error",
+            "insufficient_balance",
+            "arrearage",
         ),
         Cause.QUOTA,
     ),
@@ -124,10 +138,11 @@ FULL = re.compile(
     )
 )
 NOT_FULL = re.compile(
-    r"string too long|array too long|\bid\b|call_?id|\bnames?\b|\btools?\[|per (minute|day|second)|"
-    r"rate.?limit|too many requests"
+    r"string too long|array too long|(?<!request )\bid\b|call_?id|(?<!model )\bnames?\b|\btools?\[|"
+    r"per (minute|day|second)|rate.?limit|too many requests|concurren|\bqueue|\bretries\b|"
+    r"deadline|time-?out|timed out"
 )
-"""What else is too long, or too many: ids, names, requests."""
+"""What else is too long, or too many: ids, names, requests, seconds."""
 TOO_LARGE_ALONE = re.compile(r"request (is )?too large|reduce (the |your )?(message|prompt|input)")
 """A rate limit that one request exceeds, so that waiting does not help."""
 MALFORMED = re.compile(
@@ -230,28 +245,36 @@ def refusal_in(decoded: Any, headers: Mapping[str, str]) -> Refusal | None:
         return None
     if not isinstance(error, dict):
         error = {"message": error}
-    said = (str(error.get(key)) for key in ("code", "status_code", "type"))
-    statuses = (int(word) if word.isdecimal() else STATUS_OF_TYPE.get(word, 0) for word in said)
-    status = next((each for each in statuses if 400 <= each < 600), 500)
-    return _read_error(status, error, json.dumps(error), headers)
+    return _read_error(_status_of(error), error, json.dumps(error), headers)
+
+
+def _status_of(error: Mapping[str, Any]) -> int:
+    """The status that an error names, or would have had."""
+    for key in ("code", "status_code", "type"):
+        word = str(error.get(key))
+        status = int(word) if word.isdecimal() else STATUS_OF_TYPE.get(word, 0)
+        if 400 <= status < 600:
+            return status
+    return 500
 
 
 def _read_error(
     status: int, error: Mapping[str, Any], body: str, headers: Mapping[str, str]
 ) -> Refusal:
     message = str(error.get("message") or error.get("detail") or body or "an empty body")
-    metadata, behind = error.get("metadata"), dict[str, Any]()
+    metadata = error.get("metadata")
+    behind: Mapping[str, Any] = {}
     if isinstance(metadata, dict) and metadata.get("raw"):  # of the server behind OpenRouter
         raw = str(metadata["raw"])
-        behind = dict(_error_of(raw))
+        behind = _error_of(raw)
         message = f"{message}: {behind.get('message') or raw}"
-    known = (each.get(key) for each in (error, behind) for key in ("code", "type"))
-    codes = [str(code).lower() for code in known if code]
+    named = [source.get(key) for source in (error, behind) for key in ("code", "type")]
+    codes = [str(code).lower() for code in named if code]
     cause = _cause(status, codes, f"{message[:READ_LIMIT]} {error.get('param') or ''}".lower())
     generated = ""
     if cause is Cause.MALFORMED_CALL:
-        quoted = message.partition("raw='")[2].rpartition("', err")[0]  # Ollama's
-        generated = str(error.get("failed_generation") or quoted)
+        of_ollama = message.partition("raw='")[2].rpartition("', err")[0]
+        generated = str(error.get("failed_generation") or of_ollama)
     return Refusal(
         status,
         bounded(message),

@@ -106,8 +106,8 @@ def _arguments(text: str, position: int, schema: Mapping[str, Any]) -> tuple[str
 
 def typed(text: str, schema: Any) -> Any:
     """The value that a text in a tag is: JSON, unless the schema has a text there."""
-    held = schema if isinstance(schema, dict) else {}
-    kinds = {each.get("type") for each in (held, *held.get("anyOf", ())) if isinstance(each, dict)}
+    alternatives = [schema, *schema.get("anyOf", ())] if isinstance(schema, dict) else []
+    kinds = {part.get("type") for part in alternatives if isinstance(part, dict)}
     if "string" in kinds and not ("null" in kinds and text == "null"):
         return text
     try:

@@ -71,7 +71,7 @@ def parse_calls(
     thought of calling is content.
     """
     functions = [tool["function"] for tool in tools]
-    schemas = {each["name"]: each.get("parameters", {}) for each in functions}
+    schemas = {function["name"]: function.get("parameters", {}) for function in functions}
     position = _thought(text)
     found = list(_tagged(text, position, schemas)) or list(_untagged(text, position, schemas))
     content = text[:position]
@@ -99,7 +99,7 @@ def _tagged(text: str, position: int, schemas: Schemas) -> Iterator[Found]:
     named, listed = named_calls(text, position, schemas), _listed(text, position, schemas)
     hermes = _hermes(text, position)
     # Of two that begin at one place the named one is read wholly.
-    starts = {found[0]: found for each in (hermes, listed, named) for found in each}
+    starts = {found[0]: found for form in (hermes, listed, named) for found in form}
     end = position
     for start in sorted(starts):
         if start >= end:
@@ -143,8 +143,9 @@ def _listed(text: str, position: int, schemas: Schemas) -> Iterator[Found]:
         start = skip_space(text, mark.end())
         end, written = _json_at(text, start)
         if not written and _BEGUN.match(text, start):
+            end = len(text)
             name = _NAME.search(text, start, start + NEAR)
-            end, written = len(text), [(name[1], text[start:].strip())] if name else []
+            written = [(name[1], text[start:].strip())] if name else []
         elif not written and is_python and _PYTHON.match(text, start):
             ending = _PYTHON_END.search(text, start, start + MAX_PYTHON + 1)
             end = ending.start() if ending else start
@@ -178,16 +179,23 @@ def _all_json(text: str) -> list[Written] | None:
 
 
 def _calls_of(value: str) -> list[Written]:
-    """The calls that a JSON object or list is. Raises ValueError if it is anything else."""
-    if value.startswith("["):
-        calls, position = list[Written](), skip_space(value, 1)
-        while value[position] != "]":
-            _, end = DECODER.raw_decode(value, position)
-            calls += _calls_of(value[position:end])
-            position = skip_space(value, end)
-            if value[position] == ",":
-                position = skip_space(value, position + 1)
-        return calls
+    """The calls that a JSON object, or a list of objects, is. Raises ValueError if it is anything
+    else.
+    """
+    if not value.startswith("["):
+        return [_call_of(value)]
+    calls = list[Written]()
+    position = skip_space(value, 1)
+    while value[position] != "]":
+        _, end = DECODER.raw_decode(value, position)
+        calls.append(_call_of(value[position:end]))
+        position = skip_space(value, end)
+        if value[position] == ",":
+            position = skip_space(value, position + 1)
+    return calls
+
+
+def _call_of(value: str) -> Written:
     members = raw_members(value)
     if members.get("function", "").startswith("{"):
         members = raw_members(members["function"])
@@ -195,10 +203,11 @@ def _calls_of(value: str) -> list[Written]:
     if not isinstance(name, str) or not name:
         raise ValueError("no call")
     given = next((members[key] for key in ARGUMENTS if key in members), "{}")
-    if given.startswith('"'):
-        inner = str(json.loads(given))  # some write the object into a text
-        given = inner if ToolCall("", name, inner).is_valid else given
-    return [(name, given)]
+    if given.startswith('"'):  # some write the object into a text
+        text = str(json.loads(given))
+        if ToolCall("", name, text).is_valid:
+            given = text
+    return name, given
 
 
 def _python(text: str, schemas: Schemas) -> list[Written]:
@@ -213,7 +222,7 @@ def _python(text: str, schemas: Schemas) -> list[Written]:
         assert isinstance(expression, ast.Expr)
         value = expression.value
         made = value.elts if isinstance(value, ast.List) else [value]
-        return [_python_call(each, schemas) for each in made]
+        return [_python_call(node, schemas) for node in made]
     except (*BROKEN, SyntaxError, TypeError, AssertionError, MemoryError):
         return []
 
@@ -223,11 +232,12 @@ def _python_call(node: ast.expr, schemas: Schemas) -> Written:
     assert isinstance(node.func, ast.Name)
     assert node.func.id in schemas
     assert not node.args
-    given = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
+    given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
     return node.func.id, json.dumps(given, ensure_ascii=False)
 
 
-_FENCE, _FENCE_END = re.compile(r"^```[\w-]*[ \t]*\n", re.M), re.compile(r"^```[ \t]*$", re.M)
+_FENCE = re.compile(r"^```[\w-]*[ \t]*\n", re.M)
+_FENCE_END = re.compile(r"^```[ \t]*$", re.M)
 
 
 def _untagged(text: str, position: int, schemas: Schemas) -> Iterator[Found]:

@@ -205,9 +205,10 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.push import check_push
+    from format.push import push as upload
     from format.shipped import with_shipped
-    from format.stage import check_push, run_format
-    from format.stage import push as upload
+    from format.stage import run_format
 
     push = push or config.format.push
     check_push(push)
@@ -412,7 +413,8 @@ def check_sections(config: RunConfig) -> None:
         config.model_config_of(config.collect.main)
         config.model_config_of(config.collect.sub)
     if "format" in config.stages:
-        from format.stage import check_push, check_runs
+        from format.push import check_push
+        from format.stage import check_runs
 
         check_push(config.format.push)
         check_runs(config.format, config.folder)

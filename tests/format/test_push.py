@@ -11,7 +11,8 @@ import yaml
 
 from collect.errors import ConfigError
 from format.config import FormatConfig, PushConfig
-from format.stage import check_push, push, run_format
+from format.push import check_push, push
+from format.stage import run_format
 from stepinto import main
 from tests.format.conversations import make_rollouts, write_run
 from tests.format.hub import TOKEN, Hub, running_hub

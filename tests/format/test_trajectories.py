@@ -11,10 +11,11 @@ import pytest
 
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Role
+from format.atif import trajectories
 from format.candidates import Outcome
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.stage import run_format, trajectories
+from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_rollout
 

@@ -86,6 +86,8 @@ def choice(**fields: Any) -> Answer:
         reply("", usage=NO_TOKENS, tool_calls=[]),
         Answer(body='{"error": {"message": "Network connection lost.", "code": 502}}'),
         Answer(body='{"choices": null, "error": "overloaded"}'),
+        reply(tool_calls=[{"id": "c", "function": "ls"}]),
+        Answer(body='{"choices": [{"message": {"content": {"text": "Let me"}}}]}'),
     ],
     ids=lambda answer: answer.body[:100],
 )
@@ -157,6 +159,12 @@ def test_a_call_that_the_server_can_not_read_is_a_reply(
         "malformed_call",
     )
     assert len(server.requests) == 1
+
+
+def test_a_call_that_the_server_can_not_read_has_no_tokens(server: ChatServer) -> None:
+    server.will_answer(error(400, "Failed to call a function.", "tool_use_failed"))
+    completion = ask(backend(server.url, logprobs=True))
+    assert (completion.finish_reason, completion.tokens) == ("malformed_call", None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,80 @@ def test_calls_that_are_not_numbered(server: ChatServer, number: dict[str, int])
     )
 
 
+@pytest.mark.parametrize("number", [{"index": 0}, {}], ids=["0", "none"])
+def test_pieces_of_a_call_with_an_id_each(server: ChatServer, number: dict[str, int]) -> None:
+    """Some versions of vLLM, and gateways, make an id for each piece."""
+    server.will_answer(
+        stream(
+            piece("", **number, id="a1", name="read"),
+            piece('{"path":', **number, id="a2"),
+            piece(' "a.py"}', **number, id="a3", name=None),
+            piece("{}", **number, id="b1", name="list"),
+            chunk("tool_calls"),
+        )
+    )
+    assert ask(server).message.tool_calls == (
+        ToolCall("a1", "read", '{"path": "a.py"}'),
+        ToolCall("b1", "list", "{}"),
+    )
+
+
+def thinking(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+
+def test_thinking_in_parts_before_a_text(server: ChatServer) -> None:
+    """As Mistral's models stream it."""
+    server.will_answer(
+        stream(
+            chunk(role="assistant", content=""),
+            chunk(content=[thinking("Oka")]),
+            chunk(content=[thinking("y, a.py.")]),
+            chunk(content="I "),
+            chunk(content="read."),
+            chunk("stop"),
+        ),
+        stream(
+            chunk(content="I "),
+            chunk(content=[{"type": "text", "text": "read"}, {"type": "text", "text": "."}]),
+            chunk("stop"),
+        ),
+        stream(
+            chunk(thinking="Okay, "),
+            chunk(thinking="a.py."),
+            chunk(content="I read."),
+            chunk("stop"),
+        ),
+    )
+    whole = Message("assistant", "I read.", "Okay, a.py.")
+    assert replace(ask(server).message, provider_items=None) == whole
+    assert ask(server).message == Message("assistant", "I read.")
+    assert replace(ask(server).message, provider_items=None) == whole
+
+
+def test_reasoning_details_are_joined_by_type_and_index(server: ChatServer) -> None:
+    """As OpenRouter streams them; it wants them back whole."""
+    text = {"type": "reasoning.text", "index": 0, "format": "x"}
+    sealed = {"type": "reasoning.encrypted", "index": 1, "data": "b3Bh"}
+    server.will_answer(
+        stream(
+            chunk(reasoning_details=[text | {"text": "Hm", "signature": None}]),
+            chunk(reasoning_details=[text | {"text": "m."}]),
+            chunk(reasoning_details=[text | {"signature": "c2ln"}]),
+            chunk(reasoning_details=[sealed]),
+            chunk(reasoning_details=[sealed | {"data": "cXVl"}]),
+            chunk("stop", content="Yes."),
+        )
+    )
+    message = ask(server).message
+    assert message.reasoning == "Hmm."
+    assert json.loads(message.provider_items or "")["chat"]["message"]["reasoning_details"] == [
+        text | {"text": "Hmm.", "signature": "c2ln"},
+        sealed,
+        sealed | {"data": "cXVl"},
+    ]
+
+
 def test_tokens_and_log_probabilities(server: ChatServer) -> None:
     def sampled(token: int, probability: float, text: str) -> dict[str, Any]:
         made = chunk(content=text)
@@ -159,6 +234,23 @@ def test_a_message_of_anthropics(server: ChatServer) -> None:
     assert '"signature": "c2ln"' in (message.provider_items or "")
     assert (completion.usage, completion.finish_reason) == (Usage(7, 5), "tool_calls")
     assert server.requests[0]["stream"] is True
+
+
+@pytest.mark.parametrize("written", ['{"path": "a', '{"path":"a.py","path":"b.py"}', "[]"])
+def test_what_a_model_wrote_for_messages_is_kept(server: ChatServer, written: str) -> None:
+    block = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+    pieces = [{"type": "input_json_delta", "partial_json": text} for text in ("", written)]
+    server.will_answer(
+        stream(
+            STARTED,
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            *({"type": "content_block_delta", "index": 0, "delta": piece} for piece in pieces),
+            {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+            {"type": "message_stop"},
+            end="",
+        )
+    )
+    assert ask(server, "anthropic").message.tool_calls == (ToolCall("t", "read", written),)
 
 
 @pytest.mark.parametrize("output", [True, False])

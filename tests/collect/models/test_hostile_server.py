@@ -164,10 +164,10 @@ def test_what_can_not_be_sent_back_is_an_invalid_reply(server: ChatServer) -> No
     thought = '{"type": "thinking", "thinking": "x", "signature": %s}'
     # Each is read in a thread with fewer frames than it is sent with.
     deep = [f"{'[' * n}{']' * n}" for n in range(940, 1000, 4)]
-    said = [_sent_back(server, thought % odd) for odd in ("NaN", "1e999", *deep)]
-    assert said[:2] == [True, True]
+    said = [_sent_back(server, thought % odd) for odd in ("1e999", *deep)]
+    assert said[0]
     if sys.version_info < (3, 12):
-        assert set(said[2:]) == {False, True}
+        assert set(said[1:]) == {False, True}
 
 
 def _sent_back(server: ChatServer, thought: str) -> bool:

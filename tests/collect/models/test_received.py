@@ -372,6 +372,31 @@ def test_ids_that_count_up_end() -> None:
     assert max(map(len, ids)) <= 40
 
 
+def test_many_equal_ids_take_no_hours() -> None:
+    """With a search from the begin for each, these would be five billion steps."""
+    calls = [ToolCall("x", "bash", "{}") for _ in range(50_000)]
+    calls += [ToolCall(f"{'y' * 35}{number:05}z", "bash", "{}") for number in range(25_000)] * 2
+    reply = Message("assistant", tool_calls=tuple(calls))
+    ids = {call.id for call in received(reply, ()).tool_calls}
+    assert len(ids) == len(calls)
+    assert max(map(len, ids)) <= 40
+
+
+def test_a_field_that_no_request_can_hold_does_not_end_the_conversation() -> None:
+    """Python's servers write NaN, which is no JSON."""
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": LS}}
+    message = {"content": None, "tool_calls": [call], "scores": {"mean": float("nan"), "n": 2}}
+    with StrictServer("openai").running() as server:
+        server.will_answer(
+            whole(choices=[{"message": message}]),
+            saying("openai", "Done."),
+        )
+        log = server.converse()
+    assert replies(log)[-1].content == "Done."
+    [sent] = [each for each in server.requests[1]["messages"] if each["role"] == "assistant"]
+    assert sent["scores"] == {"mean": None, "n": 2}
+
+
 def test_calls_and_answers_fit_in_a_portable_form() -> None:
     call = ToolCall("functions.bash:0", "bash", LS)
     asked = portable(Message("assistant", " ", tool_calls=(call,), provider_items='{"chat": {}}'))

@@ -57,6 +57,9 @@ FULL = [
     "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
     "invalid params, context window exceeds limit (2013)",
     "输入长度超过模型上限",
+    # What stands behind each message of some gateways.
+    "Range of input length should be [1, 30720] (request id: 20251012)",
+    "Input length 9000 exceeds the limit of 8192. Model name: m",
 ]
 OTHER = [
     "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string with maximum "
@@ -71,6 +74,15 @@ OTHER = [
     "This model only support stream mode, please enable the stream parameter",
     "messages: text content blocks must be non-empty",
     "Function call is missing a thought_signature in functionCall parts.",
+]
+SLOW = [
+    "net/http: request canceled while waiting for connection (Client.Timeout exceeded while "
+    "awaiting headers)",
+    "request failed: context deadline exceeded",
+    "the number of concurrent requests exceeded the limit",
+    "Upstream request exceeded the time-out",
+    "requests.exceptions.ConnectionError: Max retries exceeded with url: /v1",
+    "queue limit of 8 requests exceeded",
 ]
 
 
@@ -92,6 +104,12 @@ def test_a_full_context_is_known_by_its_words(message: str) -> None:
 @pytest.mark.parametrize("message", OTHER)
 def test_other_limits_are_no_full_context(message: str) -> None:
     assert refused(message).cause is Cause.OTHER
+
+
+@pytest.mark.parametrize("message", SLOW)
+def test_a_server_that_is_slow_or_busy_is_asked_again(message: str) -> None:
+    for status in (500, 503, 504):
+        assert refused(message, status).retried
 
 
 def test_a_full_context_is_known_by_its_code_and_status() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -334,3 +335,13 @@ pieces = st.sampled_from(
 def test_any_text_of_any_family_is_read_without_an_error(some: list[str]) -> None:
     content, calls = parse_calls("".join(some), [tool("f")], "c")
     assert calls or content == "".join(some)
+
+
+def test_deeply_nested_lists_take_no_hours() -> None:
+    """With a decoding of each list's content anew, this would be 300 megabytes of JSON."""
+    call = f'{{"name": "read", "arguments": {{"lines": [{"1," * 500_000}1]}}}}'
+    text = f"{'[' * 300}{call}{']' * 300}"
+    began = time.process_time()
+    read = {"type": "function", "function": {"name": "read"}}
+    assert parse_calls(text, [read], "c") == (text, ())
+    assert time.process_time() - began < 5
