@@ -21,6 +21,7 @@ LEAST = {
     "projects": ("--list", "projects.yaml", "--folder", "."),
     "reading": (".", "--sample", "0"),
     "rollouts": ("parts",),
+    "server_faults": ("--only", "two calls"),
     "truth": ("--version", "3.11", "--program", "loops"),
     "truth_java": (),
 }
