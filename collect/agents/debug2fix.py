@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import AgentSpec, ConversationLog
-from collect.agents.debug_tools import StartSession, debug_tools
+from collect.agents.debug_tools import DebugCallsTogether, StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.prompts import WORDINGS, prompt, wording
 from collect.agents.rollout_context import RolloutContext
@@ -73,7 +73,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
 
         spec = AgentSpec(
             main_prompt(variant, context.wording),
-            Toolbox(tools, context.wording),
+            Toolbox(tools, context.wording, together=DebugCallsTogether()),
             context.config.main_max_steps,
             follow_up=remind,
             max_follow_ups=context.config.main_max_reminders,
@@ -129,7 +129,8 @@ def subagent_toolbox(
     tools = debug_tools(debugger, config.debug_run_code, test)
     if config.sub_file_tools:
         tools += [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
-    return Toolbox(tools, words, compact=config.subagent_form == "compact")
+    compact = config.subagent_form == "compact"
+    return Toolbox(tools, words, compact, together=DebugCallsTogether())
 
 
 def subagent_schemas(language: str, config: AgentsConfig) -> list[ToolSchema]:

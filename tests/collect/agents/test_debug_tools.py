@@ -11,7 +11,7 @@ import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
 from collect.agents.debug2fix import main_prompt, subagent_prompt, subagent_toolbox
-from collect.agents.debug_tools import breakpoint_request, debug_tools, withheld
+from collect.agents.debug_tools import DebugCallsTogether, breakpoint_request, debug_tools
 from collect.agents.prompts import WORDINGS, wording
 from collect.agents.tools import Answered, Toolbox, ToolReply
 from collect.errors import ConfigError
@@ -409,4 +409,4 @@ def test_a_start_makes_up_for_what_failed_before(
 ) -> None:
     outcomes = {True: ToolOutcome.OK, False: ToolOutcome.REFUSED}
     answered = [Answered(each, ToolReply("", outcomes[done]), 0.0) for each, done in earlier]
-    assert (withheld(call, answered) is not None) == held
+    assert (DebugCallsTogether().refusal(call, answered) is not None) == held
