@@ -19,8 +19,8 @@ from collect.store.files import card_path
 from collect.store.records import Rollout
 from eval.figures import Record, TablePaths, notes, parts, table, write_results
 from eval.metrics import (
+    INSPECTCODERS,
     MISSING,
-    REPAIR_NAMES,
     Arm,
     ArmMetrics,
     Comparison,
@@ -292,7 +292,7 @@ def summary(
     Debug2Fix's variants are in its table, the others in InspectCoder's.
     """
     sections = []
-    arms = tuple(m for m in comparison.arms if m.arm.variant not in REPAIR_NAMES)
+    arms = tuple(m for m in comparison.arms if m.arm.variant not in INSPECTCODERS)
     if arms or not panels:
         sections.append(table(paper_table(replace(comparison, arms=arms), labels)))
     for panel in panels:
@@ -385,7 +385,7 @@ def panels_of(
     for row in judged(rollouts, comparison.attempts):
         by_arm[arm_of(row)].append(row)
     systems = [
-        System(m, tuple(by_arm[m.arm])) for m in comparison.arms if m.arm.variant in REPAIR_NAMES
+        System(m, tuple(by_arm[m.arm])) for m in comparison.arms if m.arm.variant in INSPECTCODERS
     ]
     return tuple(
         Panel(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from collect.agents.config import AgentsConfig, RepairConfig, Variant
+from collect.agents.config import AgentsConfig, RepairConfig
 from collect.agents.debug2fix import subagent_toolbox
 from collect.agents.inspectcoder.react import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
@@ -94,7 +94,7 @@ def rolled_out(form: Form) -> tuple[Rollout, tuple[Conversation, ...]]:
     settings = RolloutSettings(
         RepairBugs(), SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )
-    spec = RolloutSpec(BUG, Variant.INSPECTCODER, "m", "m", 0)
+    spec = RolloutSpec(BUG, "inspectcoder", "m", "m", 0)
     trace = run_rollout(spec, settings)
     rollout, conversations = rows_of(spec, trace, settings, RunIdentity("run", 0), "hash")
     return rollout, tuple(conversations)
