@@ -63,7 +63,9 @@ class Debug2Fix(System):
         return run_main_agent(self, context, EditGate(is_open=not self.asks_first))
 
 
-def run_main_agent(system: Debug2Fix, context: RolloutContext, gate: EditGate) -> StopReason:
+def run_main_agent(
+    system: Debug2Fix, context: RolloutContext, gate: EditGate, more_tools: Sequence[Tool] = ()
+) -> StopReason:
     """Let the main agent work on the instance in its sandbox.
 
     Raises RolloutError, RolloutStopped, SandboxError.
@@ -80,6 +82,7 @@ def run_main_agent(system: Debug2Fix, context: RolloutContext, gate: EditGate) -
             tools += debug_tools(debugger, context.config.debug_run_code)
         if has_subagent:
             tools.append(DebugSubagent(context, gate))
+        tools += more_tools
 
         def remind(answer: str) -> str | None:
             return None if agent.log.actions.keys() & WORK else prompt("main_reminder")

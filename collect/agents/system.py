@@ -34,6 +34,8 @@ class System(ABC):
     one_file: bool = False
     """Whether it needs a bug whose program is one file, `solution`. No other change of its agents
     counts."""
+    needs_public_tests: bool = False
+    """Whether it needs a bug with tests that agents may see."""
     main_debugs: bool = False
     """Whether the editing agent has the debug tools itself."""
     debugging: Debugging = "session"

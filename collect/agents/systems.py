@@ -8,15 +8,14 @@ from typing import Annotated
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-from collect.agents import debug2fix
+from collect.agents import adaptive_limit, debug2fix
 from collect.agents.baselines import autosd, ldb, self_debugging, swe_agent
 from collect.agents.inspectcoder import inspector
 from collect.agents.system import System
 
+MODULES = (debug2fix, adaptive_limit, self_debugging, swe_agent, autosd, ldb, inspector)
 SYSTEMS: Mapping[str, System] = {
-    system.name: system
-    for module in (debug2fix, self_debugging, swe_agent, autosd, ldb, inspector)
-    for system in module.SYSTEMS
+    system.name: system for module in MODULES for system in module.SYSTEMS
 }
 
 

@@ -126,6 +126,11 @@ def rollouts_batch(
                 "(Python), name the one file in `solution` of a bugs.jsonl's record, or take one "
                 "of Debug2Fix's variants"
             )
+        if system.needs_public_tests and not instance.public_tests:
+            raise ConfigError(
+                f"{spec.variant} runs tests that agents may see, and {instance.benchmark} "
+                f"{instance.id} has none; take another variant, or leave the bug out"
+            )
         named = [name for name in (spec.main, spec.sub) if name is not None]
         relays = [name for name in named if isinstance(models[name], RelayConfig)]
         if relays and (spec.main in relays or system.subagent is not Role.DEBUG_SUBAGENT):
