@@ -18,7 +18,7 @@ from collect.benchmarks.running import build_outputs
 from collect.benchmarks.workspace import Snapshot, snapshot
 from collect.code.patches import outside
 from collect.quantities import first_of
-from collect.store.records import Role, StopReason
+from collect.store.records import Role, StopReason, ToolOutcome
 
 REFUSAL = (
     "Refused: your patch failed the tests, and file editing is disabled until you have called "
@@ -55,6 +55,10 @@ class RunTests:
         instance, sandbox = self.context.instance, self.context.sandbox
         before, after = self._trees()
         results = self.benchmark.run_tests(instance, sandbox, instance.public_tests)
+        if results.build_failure is not None:
+            # The patch is not at fault.
+            text = f"Error: the tests can't be built here: {results.build_failure}"
+            return ToolReply(text, ToolOutcome.ERROR)
         passing = [TestStatus.PASSED]
         if instance.skips_count:
             passing.append(TestStatus.SKIPPED)
@@ -62,13 +66,14 @@ class RunTests:
         failing = [test for test in tests if results.statuses[test] not in passing]
         if not failing:
             return ToolReply(f"All {len(tests)} tests pass.")
-        text = f"{len(failing)} of {len(tests)} tests fail: {first_of(failing, MAX_NAMES)}\n\n"
-        text += shortened(results.output)
+        parts = [f"{len(failing)} of {len(tests)} tests fail: {first_of(failing, MAX_NAMES)}"]
+        if results.output.strip():
+            parts.append(shortened(results.output))
         if after not in (before, self.failed):
             self.failed = after
             self.gate.is_open = False
-            text += f"\n\n{CLOSED}"
-        return ToolReply(text)
+            parts.append(CLOSED)
+        return ToolReply("\n\n".join(parts))
 
     def _trees(self) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
         """The code before and after the agent's changes, as far as they can be its patch."""
