@@ -20,7 +20,7 @@ from functools import partial
 from rich.console import Console
 from rich.table import Table
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer
@@ -55,7 +55,7 @@ def judged(instance: Instance, settings: RolloutSettings) -> tuple[str, str]:
         settings.prepare(instance, sandbox)
         context = RolloutContext(
             instance=instance,
-            variant=Variant.DEBUG2FIX.value,
+            variant="debug2fix",
             attempt=0,
             sandbox=sandbox,
             config=settings.agents,

@@ -7,7 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
+from collect.agents.systems import Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError, did_you_mean
 from collect.models.config import ModelConfig, OracleConfig, RelayConfig
@@ -118,7 +119,7 @@ class CollectConfig(StrictRecord):
     """Which rollouts to collect: every instance, variant and attempt."""
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
-    variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
+    variants: tuple[Variant, ...] = Field(default=("debug2fix_tool_limit",), min_length=1)
     """The agents, ablations or baselines to roll out."""
     main: str = "oracle"
     """The main agent's model."""

@@ -12,7 +12,6 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark, Instance
@@ -340,6 +339,6 @@ class _Replay:
                 asked = question_spec(question, instance, row.sub_model, row.attempt)
                 hold_question(question, asked, settings, trace)
             else:
-                spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
+                spec = RolloutSpec(instance, row.variant, main, sub, row.attempt)
                 run_agents(spec, settings, trace)
         return trace.logs

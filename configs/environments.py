@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import Benchmark, TestStatus
 from collect.benchmarks.held_out import refuse_held_out
 from collect.benchmarks.opening import drawn, open_benchmark, open_chosen
@@ -181,7 +182,7 @@ class RepairEnvironment(Environment):
 
     def _work(self, task: str, model: str, attempt: int, runtime: RuntimeConfig) -> RolloutWork:
         variant = self.config.collect.variants[0]
-        sub = model if variant.has_subagent else None
+        sub = model if SYSTEMS[variant].subagent else None
         spec = RolloutSpec(self._bugs[task], variant, model, sub, attempt)
         identity = RunIdentity(self.config.run, runtime.seed)
         return RolloutWork(spec, identity, digest(settings_facts(runtime, spec)))

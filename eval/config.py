@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from collect.agents.config import Variant
+from collect.agents.systems import SYSTEMS, Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.config import ROUND
 from collect.errors import did_you_mean
@@ -135,7 +135,7 @@ class EvalConfig(StrictRecord):
 
     benchmark: BenchmarkConfig | None = None
     """None: the bugs of collect's benchmark that its split holds out from training."""
-    variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
+    variants: tuple[Variant, ...] = Field(default=("debug2fix_tool_limit",), min_length=1)
     """Variants to run with every pair."""
     pairs: tuple[Pair, ...] = ()
     """Pairs of a main agent's and a subagent's model. `{main: [a, b], sub: [x, y]}`, alone or in
@@ -147,7 +147,7 @@ class EvalConfig(StrictRecord):
     later subagents reuse the main agent's replies of the first pair as long as it sees the same. So
     arms differ in the subagent only, and the main agent's beginning is paid for once: `dollars` of
     the later arms leave it out, their tokens and steps count it."""
-    baseline: Variant = Variant.BASELINE
+    baseline: Variant = "baseline"
     """The variant that relative changes refer to, if it is among the variants."""
     statistics: StatisticsConfig = StatisticsConfig()
     """Which arms to compare over the same bugs and seeds, and how."""
@@ -217,17 +217,17 @@ class EvalConfig(StrictRecord):
         """The bugs to measure on; `collected` is collect's benchmark."""
         return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
-    def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
+    def arms(self) -> tuple[tuple[str, str, str | None], ...]:
         """Every (variant, main model, sub model) to run, each once.
 
         A variant with a subagent runs with each pair that has a sub model, the others once per main
         model.
         """
         arms = [
-            (variant, pair.main, pair.sub if variant.has_subagent else None)
+            (variant, pair.main, pair.sub if SYSTEMS[variant].subagent else None)
             for variant in self.variants
             for pair in self.pairs
-            if pair.sub is not None or not variant.has_subagent
+            if pair.sub is not None or not SYSTEMS[variant].subagent
         ]
         return tuple(dict.fromkeys(arms))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collect import quantities
-from collect.agents.config import Variant
+from collect.agents.systems import SYSTEMS, names_of
 from collect.config import RuntimeConfig
 from collect.errors import FailureKind
 from collect.models.config import ManualConfig, OracleConfig
@@ -61,8 +61,11 @@ AttemptKey = tuple[InstanceKey, int]
 Facts = dict[str, Any]
 """One row of plain numbers, by column."""
 
-UNSEEN_STOPS = (Variant.INSPECTCODER_NO_INSPECTWARE,)
+IN_TERMINALS = names_of(lambda system: system.debugging == "terminal")
 """Variants whose debugger is a raw terminal: no event records where it stopped."""
+INSPECTCODERS = names_of(lambda system: system.family == "inspectcoder")
+"""Variants in InspectCoder's tables; all others are in Debug2Fix's."""
+ABLATIONS = names_of(lambda system: system.is_ablation)
 
 
 @dataclass(frozen=True, order=True)
@@ -269,7 +272,7 @@ def arm_metrics(
     """The metrics of one arm's rollouts; rates and averages are over the given attempts only."""
     rows = judged(rollouts, attempts)
     called = [row for row in rows if row.sub_calls]
-    debugged = [row for row in rows if row.debug_calls and row.variant not in UNSEEN_STOPS]
+    debugged = [row for row in rows if row.debug_calls and row.variant not in IN_TERMINALS]
     resolved = sum(row.resolved for row in rows)
     dollars = sum(row.dollars for row in rows)
     debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
@@ -366,35 +369,6 @@ def counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
 
 
-DEBUG2FIX_NAMES: dict[str, str] = {
-    Variant.BASELINE: "Baseline",
-    Variant.DEBUG_TOOLS_ONLY: "Debug Tools Only",
-    Variant.DEBUG2FIX: "Debug2Fix",
-    Variant.DEBUG2FIX_TOOL_LIMIT: "Debug2Fix (w/ Tool Limit)",
-}
-"""Debug2Fix's names (its section 5.5), in the order of its tables."""
-REPAIR_NAMES: dict[str, str] = {
-    Variant.SIMPLE_DEBUGGING: "Simple-Debugging",
-    Variant.RUBBER_DUCKING: "Rubber-Ducking",
-    Variant.TRACE_REASONING: "Trace-Reasoning",
-    Variant.SWE_AGENT: "SWE-Agent",
-    Variant.AUTOSD: "AutoSD",
-    Variant.LDB_LINE: "LDB (Line-Level)",
-    Variant.LDB_BLOCK: "LDB (Block-Level)",
-    Variant.LDB_FUNCTION: "LDB (Function-Level)",
-    Variant.INSPECTCODER: "InspectCoder",
-    Variant.INSPECTCODER_NO_INSPECTION: "w/o BI Strategy",
-    Variant.INSPECTCODER_NO_MODIFICATION: "w/o RM Strategy",
-    Variant.INSPECTCODER_NO_DEBUGGER: "w/o debugger tool",
-    Variant.INSPECTCODER_NO_INSPECTWARE: "w/o InspectWare",
-}
-"""InspectCoder's names, in the order of its tables 1 and 2; other variants are in Debug2Fix's."""
-ABLATIONS: frozenset[str] = frozenset(
-    variant for variant, name in REPAIR_NAMES.items() if name.startswith("w/o ")
-)
-VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
-
-
 @dataclass(frozen=True)
 class Labels:
     scripted: Collection[str] = ("oracle",)
@@ -403,7 +377,7 @@ class Labels:
     """Names of the models that are played by hand."""
 
     def variant(self, variant: str) -> str:
-        return VARIANT_NAMES.get(variant, variant)
+        return SYSTEMS[variant].title if variant in SYSTEMS else variant
 
     def models(self, arm: Arm, scripted: bool) -> str:
         """`main → sub`, a single name if both are the same; scripted and played ones are marked."""
@@ -437,7 +411,7 @@ def labels_of(runtime: RuntimeConfig) -> Labels:
     )
 
 
-PLACES = {variant: place for place, variant in enumerate(VARIANT_NAMES)}
+PLACES = {variant: place for place, variant in enumerate(SYSTEMS)}
 
 
 def in_order(variants: Iterable[str]) -> list[str]:

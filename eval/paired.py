@@ -526,7 +526,7 @@ def paired_report(
     """
 
     def arm(name: ArmName) -> Arm:
-        return Arm(name.variant.value, name.main, name.sub or "")
+        return Arm(name.variant, name.main, name.sub or "")
 
     outcomes = outcomes_by_arm(rollouts)
     standing = Standing(outcomes, config, baseline)

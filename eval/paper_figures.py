@@ -7,12 +7,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from collect.agents.config import Variant
-from collect.store.records import Rollout
+from collect.agents.systems import names_of
+from collect.store.records import Role, Rollout
 from eval.figures import Cell, Figure, Point, Record, Series, Table
 from eval.metrics import (
     ABLATIONS,
-    DEBUG2FIX_NAMES,
     Arm,
     AttemptKey,
     Comparison,
@@ -29,6 +28,8 @@ from eval.metrics import (
 )
 from eval.tables import Panel
 
+OFFERED = names_of(lambda system: system.main_debugs or system.subagent is Role.DEBUG_SUBAGENT)
+"""Variants whose main agent chooses whether to debug, or to ask who debugs."""
 SHOWN_SETS = 25
 Solved = Mapping[str, frozenset[InstanceKey]]
 """The bugs that each system resolved with any rollout, in table order."""
@@ -60,7 +61,7 @@ def debugger_use(
     rows: list[tuple[Cell, ...]] = []
     for m in comparison.arms:
         used = {key: row for key, row in by_arm[m.arm].items() if row.debug_calls}
-        offered = m.arm.variant in DEBUG2FIX_NAMES and m.arm.variant != Variant.BASELINE
+        offered = m.arm.variant in OFFERED
         if not used and not (offered and m.rollouts):
             continue
         baseline = comparison.baseline_of(m.arm)

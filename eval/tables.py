@@ -19,8 +19,8 @@ from collect.store.files import card_path
 from collect.store.records import Rollout
 from eval.figures import Record, TablePaths, notes, parts, table, write_results
 from eval.metrics import (
+    INSPECTCODERS,
     MISSING,
-    REPAIR_NAMES,
     Arm,
     ArmMetrics,
     Comparison,
@@ -292,7 +292,7 @@ def summary(
     Debug2Fix's variants are in its table, the others in InspectCoder's.
     """
     sections = []
-    arms = tuple(m for m in comparison.arms if m.arm.variant not in REPAIR_NAMES)
+    arms = tuple(m for m in comparison.arms if m.arm.variant not in INSPECTCODERS)
     if arms or not panels:
         sections.append(table(paper_table(replace(comparison, arms=arms), labels)))
     for panel in panels:
@@ -334,7 +334,9 @@ def full_set_of(benchmark: Benchmark) -> Card | None:
 
 
 @dataclass(frozen=True)
-class System:
+class SystemResults:
+    """A system in a panel."""
+
     metrics: ArmMetrics
     rollouts: tuple[Rollout, ...]
     """The rollouts behind the rates: with a verdict, at attempts that all arms share."""
@@ -354,7 +356,7 @@ class Panel:
     benchmark: str
     pair: tuple[str, str]
     """Main and sub model; a system without a subagent only has the main model."""
-    systems: tuple[System, ...]
+    systems: tuple[SystemResults, ...]
     instances: frozenset[InstanceKey]
     """The bugs on which all systems are measured."""
     full_set: Card | None
@@ -385,7 +387,9 @@ def panels_of(
     for row in judged(rollouts, comparison.attempts):
         by_arm[arm_of(row)].append(row)
     systems = [
-        System(m, tuple(by_arm[m.arm])) for m in comparison.arms if m.arm.variant in REPAIR_NAMES
+        SystemResults(m, tuple(by_arm[m.arm]))
+        for m in comparison.arms
+        if m.arm.variant in INSPECTCODERS
     ]
     return tuple(
         Panel(

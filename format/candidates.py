@@ -13,7 +13,7 @@ from sys import intern
 
 import pyarrow as pa
 
-from collect.agents.config import Variant
+from collect.agents.systems import SYSTEMS, names_of
 from collect.benchmarks.held_out import HeldOut
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import TRIED_AGAIN, FailureKind
@@ -52,11 +52,13 @@ from sandbox.debugger import INSPECTIONS, Action
 CHANGES = ("edit_file", "bash")
 """The main agent's tools that may change files; neither does while the edit gate is closed."""
 WITHOUT_SUBAGENT: dict[str, str] = {
-    Variant.DEBUG2FIX.value: Variant.BASELINE.value,
-    Variant.DEBUG2FIX_TOOL_LIMIT.value: Variant.BASELINE.value,
-    Variant.INSPECTCODER.value: Variant.SIMPLE_DEBUGGING.value,
+    system.name: system.without_subagent
+    for system in SYSTEMS.values()
+    if system.without_subagent is not None
 }
 """Each variant's counterpart without the debugging agent."""
+ASK_FIRST = names_of(lambda system: system.asks_first)
+"""The variants that can change no file before they ask their subagent."""
 DEEP = 4
 """Number of the program's frames below a place from which on it is deep."""
 
@@ -261,7 +263,7 @@ def asked_before_changes(conversations: Sequence[Conversation]) -> frozenset[str
     early = {each.conversation_id for each in conversations if each.parent_conversation_id is None}
     for parent in conversations:
         reached: set[str | None] = set()
-        gated = parent.variant == Variant.DEBUG2FIX_TOOL_LIMIT
+        gated = parent.variant in ASK_FIRST
         for call in (call for row in parent.messages for call in row.message.tool_calls):
             reached.add(call.id)
             gated = gated and call.name != "debug_subagent"

@@ -15,7 +15,7 @@ from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import answer_prompt, subagent_prompt, subagent_schemas
-from collect.agents.debug_tools import ShownSource, placed, withheld
+from collect.agents.debug_tools import DebugCallsTogether, ShownSource
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
     ControlArguments,
@@ -361,11 +361,12 @@ def _write_turn(draft: Draft, turn: Turn, unasked: Step | None) -> Step | None:
         unasked = step if len(step.events) > 1 else None
     draft.reply(turn.reply, turn.thought, [call for call, _ in calls])
     index = draft.last_index
+    together = DebugCallsTogether()
     answered: list[Answered] = []
     for call, event in calls:
-        if withheld(call, answered) is not None:
+        if together.refusal(call, answered) is not None:
             raise Untranslatable("the program ran on behind an error in the same message")
-        reply = placed(call, draft.shown.reply(event), answered)
+        reply = together.completed(call, draft.shown.reply(event), answered)
         answered.append(Answered(call, reply, 0.0))
         draft.answer(call, reply)
         draft.note(index, call.id, [event])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 
-from collect.agents.config import AgentsConfig, RepairConfig, Variant
+from collect.agents.config import AgentsConfig, RepairConfig
 from collect.agents.rollout_context import RoleModel
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.pytest_run import run_pytest
 from collect.code.patches import diff_trees
@@ -114,7 +115,7 @@ class RepairBugs:
 
 
 def repair(
-    variant: Variant,
+    variant: str,
     backend: ModelBackend | None = None,
     sandbox: SandboxConfig | None = None,
     instance: Instance = BUG,
@@ -135,5 +136,5 @@ def repair(
     rollout_settings = RolloutSettings(
         bugs, sandbox or SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )
-    sub = "m" if variant.has_subagent else None
+    sub = "m" if SYSTEMS[variant].subagent else None
     return run_rollout(RolloutSpec(instance, variant, "m", sub, 0), rollout_settings)

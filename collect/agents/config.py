@@ -2,59 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
 from collect.store.files import StrictRecord
 from sandbox.debugger import DebugLimits
-
-
-class Variant(StrEnum):
-    """The system to roll out: Debug2Fix's four configurations (its section 5.5), InspectCoder, its
-    baselines (section 3.4) and its ablations (4.3).
-    """
-
-    BASELINE = "baseline"
-    DEBUG_TOOLS_ONLY = "debug_tools_only"
-    DEBUG2FIX = "debug2fix"
-    DEBUG2FIX_TOOL_LIMIT = "debug2fix_tool_limit"
-
-    SIMPLE_DEBUGGING = "simple_debugging"
-    RUBBER_DUCKING = "rubber_ducking"
-    TRACE_REASONING = "trace_reasoning"
-    SWE_AGENT = "swe_agent"
-    AUTOSD = "autosd"
-    LDB_LINE = "ldb_line"
-    LDB_BLOCK = "ldb_block"
-    LDB_FUNCTION = "ldb_function"
-    INSPECTCODER = "inspectcoder"
-    INSPECTCODER_NO_INSPECTION = "inspectcoder_no_inspection"
-    INSPECTCODER_NO_MODIFICATION = "inspectcoder_no_modification"
-    INSPECTCODER_NO_DEBUGGER = "inspectcoder_no_debugger"
-    INSPECTCODER_NO_INSPECTWARE = "inspectcoder_no_inspectware"
-
-    @property
-    def repairs_one_file(self) -> bool:
-        """Whether it is from InspectCoder's paper: a one-file program, patched in rounds."""
-        return self not in DEBUG2FIX_VARIANTS
-
-    @property
-    def has_subagent(self) -> bool:
-        """Whether a second agent with its own model debugs for the editing one: the Debug Subagent
-        or the Program Inspector.
-        """
-        inspects = self.value.startswith(Variant.INSPECTCODER.value)
-        return inspects or self in (Variant.DEBUG2FIX, Variant.DEBUG2FIX_TOOL_LIMIT)
-
-
-DEBUG2FIX_VARIANTS = (
-    Variant.BASELINE,
-    Variant.DEBUG_TOOLS_ONLY,
-    Variant.DEBUG2FIX,
-    Variant.DEBUG2FIX_TOOL_LIMIT,
-)
 
 
 class RepairConfig(StrictRecord):
@@ -138,8 +91,3 @@ class AgentsConfig(StrictRecord):
     """Seconds for a bash command of the main agent."""
     debugger: DebugLimits = DebugLimits()
     repair: RepairConfig = RepairConfig()
-
-    def sub_has_tools(self, variant: Variant) -> bool:
-        """Whether the subagent gets tools."""
-        by_tools = not variant.repairs_one_file or self.repair.inspector_form == "tools"
-        return variant.has_subagent and by_tools

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from collect.agents.debug_tools import placed, withheld
 from collect.agents.subagent_task import parse_answer
 from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.benchmarks.base import Instance
@@ -455,7 +454,7 @@ class AgentRun:
         form's reminder is added to its answer unless that concludes the conversation.
         """
         started = time.monotonic()
-        reply = withheld(call, earlier) or placed(call, self.spec.toolbox.call(call), earlier)
+        reply = self.spec.toolbox.call_after(earlier, call)
         answered = Answered(call, reply, time.monotonic() - started)
         self.log.note(call, reply, index, answered.seconds)
         if self.spec.form.by_tools:

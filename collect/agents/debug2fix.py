@@ -1,6 +1,6 @@
 """Debug2Fix: a main agent, and a Debug Subagent that answers its questions about runtime behaviour.
 
-The four variants of section 5.5 differ only in the main agent's tools and prompt.
+Its four systems (section 5.5) differ only in the main agent's tools and prompt.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.conversation import AgentSpec, ConversationLog
-from collect.agents.debug_tools import StartSession, debug_tools
+from collect.agents.debug_tools import DebugCallsTogether, StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.prompts import WORDINGS, prompt, wording
 from collect.agents.rollout_context import RolloutContext
@@ -24,7 +24,9 @@ from collect.agents.subagent_task import (
     start_places,
     subagent_task,
 )
+from collect.agents.system import System
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
+from collect.benchmarks.base import Benchmark
 from collect.comparison import false_claims
 from collect.errors import ModelFailure
 from collect.question_records import RootCauseAsk
@@ -49,12 +51,26 @@ class SessionNotStarted(Exception):
     """No debug session can be started on the test of a question: nobody was asked."""
 
 
-def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
+@dataclass(frozen=True, kw_only=True)
+class Debug2Fix(System):
+    """A main agent with a shell, which has the debug tools, or a subagent that has them, or neither
+    of them."""
+
+    prompts: tuple[str, ...] = ("main",)
+    """The parts of its main agent's system prompt (figure 4)."""
+
+    def run(self, context: RolloutContext, benchmark: Benchmark) -> StopReason:
+        return run_main_agent(self, context, EditGate(is_open=not self.asks_first))
+
+
+def run_main_agent(
+    system: Debug2Fix, context: RolloutContext, gate: EditGate, more_tools: Sequence[Tool] = ()
+) -> StopReason:
     """Let the main agent work on the instance in its sandbox.
 
     Raises RolloutError, RolloutStopped, SandboxError.
     """
-    gate = EditGate(is_open=variant is not Variant.DEBUG2FIX_TOOL_LIMIT)
+    has_subagent = system.subagent is not None
     with context.debugger() as debugger:
         tools: list[Tool] = [
             Bash(context.sandbox, context.config.bash_timeout, gate),
@@ -62,18 +78,18 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             Grep(context.sandbox),
             EditFile(context.sandbox, gate),
         ]
-        both = variant.has_subagent and context.config.main_debug_tools
-        if both or variant is Variant.DEBUG_TOOLS_ONLY:
+        if system.main_debugs or (has_subagent and context.config.main_debug_tools):
             tools += debug_tools(debugger, context.config.debug_run_code)
-        if variant.has_subagent:
+        if has_subagent:
             tools.append(DebugSubagent(context, gate))
+        tools += more_tools
 
         def remind(answer: str) -> str | None:
             return None if agent.log.actions.keys() & WORK else prompt("main_reminder")
 
         spec = AgentSpec(
-            main_prompt(variant, context.wording),
-            Toolbox(tools, context.wording),
+            main_prompt(system, context.wording),
+            Toolbox(tools, context.wording, together=DebugCallsTogether()),
             context.config.main_max_steps,
             follow_up=remind,
             max_follow_ups=context.config.main_max_reminders,
@@ -82,17 +98,10 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
 
 
-def main_prompt(variant: Variant, words: Mapping[str, str]) -> str:
-    """The main agent's system prompt: the plain agent's, plus the variant's addition (figure 4)."""
-    parts = ["main"]
-    if variant is Variant.DEBUG_TOOLS_ONLY:
-        parts.append("main_debug_tools")
-    if variant.has_subagent:
-        parts.append("main_debug_subagent")
-    if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
-        parts.append("main_tool_limit")
+def main_prompt(system: Debug2Fix, words: Mapping[str, str]) -> str:
+    """The main agent's system prompt."""
     values = {**words, "debugging": prompt("debugging")}
-    return "\n\n".join(prompt(part, **values) for part in parts)
+    return "\n\n".join(prompt(part, **values) for part in system.prompts)
 
 
 def subagent_prompt(words: Mapping[str, str], config: AgentsConfig) -> str:
@@ -129,7 +138,8 @@ def subagent_toolbox(
     tools = debug_tools(debugger, config.debug_run_code, test)
     if config.sub_file_tools:
         tools += [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
-    return Toolbox(tools, words, compact=config.subagent_form == "compact")
+    compact = config.subagent_form == "compact"
+    return Toolbox(tools, words, compact, together=DebugCallsTogether())
 
 
 def subagent_schemas(language: str, config: AgentsConfig) -> list[ToolSchema]:
@@ -255,3 +265,29 @@ def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolRe
         return begun  # a question can name what is no place
     told = dict.fromkeys(f"Note: {note}" for note in event.notes if note.startswith(NOT_SET))
     return replace(begun, text="\n".join([begun.text, *told]))
+
+
+BASELINE = Debug2Fix(name="baseline", title="Baseline")
+DEBUG_TOOLS_ONLY = Debug2Fix(
+    name="debug_tools_only",
+    title="Debug Tools Only",
+    prompts=("main", "main_debug_tools"),
+    main_debugs=True,
+)
+DEBUG2FIX = Debug2Fix(
+    name="debug2fix",
+    title="Debug2Fix",
+    roles=(Role.MAIN, Role.DEBUG_SUBAGENT),
+    prompts=("main", "main_debug_subagent"),
+    without_subagent=BASELINE.name,
+)
+TOOL_LIMIT = Debug2Fix(
+    name="debug2fix_tool_limit",
+    title="Debug2Fix (w/ Tool Limit)",
+    roles=(Role.MAIN, Role.DEBUG_SUBAGENT),
+    prompts=("main", "main_debug_subagent", "main_tool_limit"),
+    asks_first=True,
+    without_subagent=BASELINE.name,
+)
+SYSTEMS = (BASELINE, DEBUG_TOOLS_ONLY, DEBUG2FIX, TOOL_LIMIT)
+"""In the order of the paper's tables."""

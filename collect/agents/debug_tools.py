@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from collect.agents.tools import Answered, Arguments, Tool, ToolReply
+from collect.agents.tools import Answered, Arguments, CallsTogether, Tool, ToolReply
 from collect.store.messages import ToolCall, arguments_object
 from collect.store.records import ToolOutcome
 from sandbox.debugger import (
@@ -337,45 +337,45 @@ def reply(event: DebugEvent, names: Mapping[Action, str] = TOOL_CALLS) -> ToolRe
     return ToolReply(render(event, names), outcome, event)
 
 
-# Several calls in one message: each was written before the answers to the others were seen.
-
 CHANGING = (StartSession.name, Control.name, SetBreakpoint.name)
 LOOKING = (Inspect.name, RunCode.name)
 RUNNING = (*CONTROL_ACTIONS, Action.COLLECT, Action.RESTART)
 
 
-def withheld(call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
-    """The answer to a call that is not carried out, since it would let the program run on although
-    a start, a run or setting a breakpoint before it in the same message failed, and no start after
-    that succeeded. A restart waits only for breakpoints: it is the remedy for a run that failed.
-    """
-    action, failed = call.text("action"), list[ToolCall]()
-    for each in earlier:
-        starts = each.call.name == StartSession.name or each.call.text("action") == Action.RESTART
-        if each.call.name not in CHANGING or each.call.text("action") in ("remove", "list"):
-            continue
-        if each.reply.outcome is not ToolOutcome.OK:
-            failed.append(each.call)
-        elif starts:
-            failed.clear()
-    if action == Action.RESTART:
-        failed = [each for each in failed if each.text("action") == "set"]
-    if call.name not in CHANGING or action not in RUNNING or not failed:
-        return None
-    first = failed[0].name
-    text = f"Not carried out, since {first} failed before it in this message: see its answer first."
-    return ToolReply(text, ToolOutcome.REFUSED)
+class DebugCallsTogether(CallsTogether):
+    """What a debugger's calls in one message mean for each other."""
 
+    def refusal(self, call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
+        """Refuses a call that would let the program run on although a start, a run or setting a
+        breakpoint before it in the same message failed, and no start after that succeeded. A
+        restart waits only for breakpoints: it is the remedy for a run that failed.
+        """
+        action, failed = call.text("action"), list[ToolCall]()
+        for each in earlier:
+            done = each.call.text("action")
+            if each.call.name not in CHANGING or done in ("remove", "list"):
+                continue
+            if each.reply.outcome is not ToolOutcome.OK:
+                failed.append(each.call)
+            elif each.call.name == StartSession.name or done == Action.RESTART:
+                failed.clear()
+        if action == Action.RESTART:
+            failed = [each for each in failed if each.text("action") == "set"]
+        if call.name not in CHANGING or action not in RUNNING or not failed:
+            return None
+        return ToolReply(
+            f"Not carried out, since {failed[0].name} failed before it in this message: see its "
+            "answer first.",
+            ToolOutcome.REFUSED,
+        )
 
-def placed(call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> ToolReply:
-    """The answer to an inspection, with its place if the program ran on before it in the same
-    message.
-    """
-    events = [each.reply.event for each in earlier if each.reply.event is not None]
-    ran = [event for event in events if event.stop_reason is not None]
-    if call.name not in LOOKING or not ran or not ran[-1].file or not ran[-1].stops_program:
-        return reply
-    stop, frame = ran[-1], arguments_object(call.arguments).get("frame")
-    seen = f", in frame #{frame} of its stack" if frame else ""
-    place = one_line(f"At {stop.file}:{stop.line} in {stop.function}{seen}")
-    return replace(reply, text=f"{place}:\n{reply.text}")
+    def completed(self, call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> ToolReply:
+        """Says where an inspection looked if the program ran on before it in the same message."""
+        events = [each.reply.event for each in earlier if each.reply.event is not None]
+        ran = [event for event in events if event.stop_reason is not None]
+        if call.name not in LOOKING or not ran or not ran[-1].file or not ran[-1].stops_program:
+            return reply
+        stop, frame = ran[-1], arguments_object(call.arguments).get("frame")
+        seen = f", in frame #{frame} of its stack" if frame else ""
+        place = one_line(f"At {stop.file}:{stop.line} in {stop.function}{seen}")
+        return replace(reply, text=f"{place}:\n{reply.text}")

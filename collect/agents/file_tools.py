@@ -109,6 +109,8 @@ class EditGate:
     """Whether files may be edited yet (Debug2Fix, section 4.3.1)."""
 
     is_open: bool = True
+    refusal: str = EDIT_REFUSED
+    """The answer to an edit while it is closed."""
 
 
 class ListFilesArguments(Arguments):
@@ -210,7 +212,7 @@ class EditFile:
 
     def call(self, arguments: EditFileArguments, call_id: str) -> ToolReply:
         if not self.gate.is_open:
-            return ToolReply(EDIT_REFUSED, ToolOutcome.REFUSED)
+            return ToolReply(self.gate.refusal, ToolOutcome.REFUSED)
         if SURROGATE.search(arguments.new_string):
             return ToolReply("Error: new_string holds half a character.", ToolOutcome.INVALID)
         if not arguments.old_string:
@@ -310,7 +312,7 @@ class Bash:
         elif result.exit_code:
             text += f"\n[exit code {result.exit_code}]"
         if closed and any(sign in result.output for sign in REFUSED_BY_KERNEL):
-            return ToolReply(f"{text}\n{EDIT_REFUSED}".lstrip("\n"), ToolOutcome.REFUSED)
+            return ToolReply(f"{text}\n{self.gate.refusal}".lstrip("\n"), ToolOutcome.REFUSED)
         failed = result.timed_out or result.exit_code
         outcome = ToolOutcome.ERROR if failed else ToolOutcome.OK
         return ToolReply(text.strip("\n") or "[no output]", outcome)

@@ -69,12 +69,30 @@ class Tool(Protocol):
         """
 
 
+class CallsTogether:
+    """What the calls of one message mean for each other: each was written before the answers to the
+    others were seen. Here they mean nothing."""
+
+    def refusal(self, call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
+        """The answer to a call that is not carried out because of `earlier` ones, or None."""
+        return None
+
+    def completed(self, call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> ToolReply:
+        """The answer to a call, with what it needs to say because of `earlier` ones."""
+        return reply
+
+
 class Toolbox:
     def __init__(
-        self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None, compact: bool = False
+        self,
+        tools: Sequence[Tool],
+        wording: Mapping[str, str] | None = None,
+        compact: bool = False,
+        together: CallsTogether | None = None,
     ) -> None:
         """`wording` is what the placeholders in the tools' descriptions stand for; `compact` leaves
         out of the schemas what a model needs not to make a valid call."""
+        self._together = together or CallsTogether()
         self._tools = {tool.name: tool for tool in tools}
         self._schemas: dict[str, ToolSchema] = {}
         for tool in tools:
@@ -89,6 +107,13 @@ class Toolbox:
     def schemas(self) -> list[ToolSchema]:
         """The tools as they are sent to a model."""
         return list(self._schemas.values())
+
+    def call_after(self, earlier: Sequence[Answered], call: ToolCall) -> ToolReply:
+        """Carry out a call that has `earlier` ones in its message."""
+        refusal = self._together.refusal(call, earlier)
+        if refusal is not None:
+            return refusal
+        return self._together.completed(call, self.call(call), earlier)
 
     def call(self, call: ToolCall) -> ToolReply:
         """Carry out a model's call; a malformed one is answered with what is wrong with it."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
+from collect.agents.debug2fix import DEBUG2FIX, DEBUG_TOOLS_ONLY
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import ToolReply
 from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
@@ -149,8 +149,8 @@ class ClientRecord:
             now = repository.now(files, environment)
             instance, number = recording.keep(self.client, test, repository, now)
             sub = recording.subagent
-            variant = Variant.DEBUG2FIX if sub is not None else Variant.DEBUG_TOOLS_ONLY
-            self._spec = RolloutSpec(instance, variant, self.client, sub, number)
+            system = DEBUG2FIX if sub is not None else DEBUG_TOOLS_ONLY
+            self._spec = RolloutSpec(instance, system.name, self.client, sub, number)
             self.logs.append(ConversationLog(0, Role.MAIN, self.client, MODEL_TEACHER, "{}", tools))
             self.logs[0].add(Message("user", NOT_KNOWN.format(client=self.client)))
             self._trace, self._began = RolloutTrace(self.logs), time.monotonic()

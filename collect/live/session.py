@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import (
+    DEBUG2FIX,
     DebugSubagent,
     SessionNotStarted,
     instructions_of,
@@ -481,7 +481,7 @@ class LiveSession:
         try:
             context = RolloutContext(
                 instance=instance,
-                variant=Variant.DEBUG2FIX,
+                variant=DEBUG2FIX.name,
                 attempt=0,
                 sandbox=workspace.sandbox,
                 config=config,

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import Lock
 
-from collect.agents.config import Variant
+from collect.agents.baselines import autosd, ldb, swe_agent
+from collect.agents.inspectcoder.ablations import Ablation
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
@@ -41,13 +42,12 @@ from collect.oracle.subagent import OracleSubagent, ReferenceSubagent
 from collect.store.records import Role
 
 REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {
-    Variant.AUTOSD: OracleAutoSD,
-    Variant.SWE_AGENT: OracleSweAgent,
-    Variant.LDB_LINE: OracleLdb,
-    Variant.LDB_BLOCK: OracleLdb,
-    Variant.LDB_FUNCTION: OracleLdb,
+    **{system.name: OracleAutoSD for system in autosd.SYSTEMS},
+    **{system.name: OracleSweAgent for system in swe_agent.SYSTEMS},
+    **{system.name: OracleLdb for system in ldb.SYSTEMS},
 }
-"""By variant: the script that finds the cause with the Patch Coder's own model."""
+"""By system: the script that finds the cause with the Patch Coder's own model. What the oracle does
+in any other system follows from the role that it plays, and from the tools of that."""
 
 
 class OracleBackend:
@@ -87,7 +87,7 @@ class OracleBackend:
                     f"models.{self.name}.answer: {answer} names one of the places that a Debug "
                     "Subagent is asked about, and an Inspector is told none: take full or nothing"
                 )
-            case Role.INSPECTOR if variant == Variant.INSPECTCODER_NO_INSPECTWARE:
+            case Role.INSPECTOR if variant == Ablation.NO_INSPECTWARE:
                 script = TerminalInspector(instance, variant, rng)
             case Role.INSPECTOR:
                 script = OracleInspector(instance, variant, rng)

@@ -16,8 +16,8 @@ from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum, auto
 from functools import partial
 
-from collect.agents.config import Variant
 from collect.agents.subagent_task import parse_answer
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import Instance
 from collect.code.patches import (
     ChangedRange,
@@ -459,7 +459,7 @@ class OracleMain:
         candidates: Callable[[str], list[Candidate]],
     ) -> None:
         """`candidates` gives those for a failing test."""
-        self._variant = Variant(variant)
+        self._system = SYSTEMS[variant]
         self._tests = instance.fail_to_pass
         self._runs = test_runs(instance)
         self._make_candidates = candidates
@@ -489,7 +489,7 @@ class OracleMain:
         """Ask the subagent, or stop at the suspects with the debug tools and take the first that is
         reached, or choose at random.
         """
-        if self._variant.has_subagent:
+        if self._system.subagent is not None:
             raised = self._runs.exception(output, test)
             question = self._rng.choice(PHRASES["main_exception" if raised else "main_root_cause"])
             suspects = [f"{c.place} ({c.function or 'module level'})" for c in self._candidates]
@@ -499,7 +499,7 @@ class OracleMain:
                 "I ask the debugger where this goes wrong before I change anything.",
                 ("debug_subagent", {"question": question, "test": test}),
             )
-        elif self._variant is Variant.DEBUG_TOOLS_ONLY:
+        elif self._system.main_debugs:
             places = [candidate.place for candidate in self._candidates]
             arguments = {"test": test, "breakpoints": places, "stop_at_test": False}
             start = ("debug_start_session", arguments)

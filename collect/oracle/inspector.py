@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent
 
-from collect.agents.config import Variant
+from collect.agents.inspectcoder.ablations import Ablation
 from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
@@ -160,8 +160,8 @@ class OracleInspector:
 
     def __init__(self, instance: Instance, variant: str, rng: random.Random) -> None:
         self._instance = instance
-        self._may_look = variant != Variant.INSPECTCODER_NO_INSPECTION
-        self._may_change = variant != Variant.INSPECTCODER_NO_MODIFICATION
+        self._may_look = variant != Ablation.NO_INSPECTION
+        self._may_change = variant != Ablation.NO_MODIFICATION
         self._rng = rng
         self._findings: list[str] = []
         self._verdict = ""

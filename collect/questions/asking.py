@@ -9,9 +9,15 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.conversation import ConversationLog
-from collect.agents.debug2fix import answer_prompt, start_session, subagent_prompt, subagent_toolbox
+from collect.agents.debug2fix import (
+    DEBUG2FIX,
+    answer_prompt,
+    start_session,
+    subagent_prompt,
+    subagent_toolbox,
+)
 from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.prompts import wording
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
@@ -53,7 +59,7 @@ class QuestionSpec(RolloutSpec):
 
 def question_spec(question: Question, bug: Instance, model: str, attempt: int) -> QuestionSpec:
     """The rollout in which a model, by its config name, answers a question."""
-    return QuestionSpec(bug, Variant.DEBUG2FIX, model, model, attempt, question.id)
+    return QuestionSpec(bug, DEBUG2FIX.name, model, model, attempt, question.id)
 
 
 def question_rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:
@@ -209,7 +215,7 @@ class Episode:
         """The whole conversation, with this as its last message."""
         self.log.add(Message("assistant", text))
         spec = self._spec
-        return self.log.row(spec.instance, spec.variant.value, spec.attempt, spec.id)
+        return self.log.row(spec.instance, spec.variant, spec.attempt, spec.id)
 
     def close(self) -> None:
         """End the session and remove the sandbox; safe to call twice."""

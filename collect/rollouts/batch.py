@@ -54,7 +54,7 @@ from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
 from collect.store.files import SETTINGS, TextFile, write_text
-from collect.store.records import Rollout, digest
+from collect.store.records import Role, Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
 from sandbox.environment import install_command
@@ -167,7 +167,8 @@ class Batch:
         """Everything that the missing rollouts need."""
         missing, runner, models = len(self.missing), self._runtime.runner, self._setup.models
         spent = self._spent() + spent_elsewhere(self._store.folder)
-        subs = {w.spec.sub for w in self.missing if not w.spec.variant.repairs_one_file}
+        specs = [work.spec for work in self.missing]
+        subs = {spec.sub for spec in specs if spec.system.subagent is Role.DEBUG_SUBAGENT}
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
             Check("dollars", partial(check_dollars, runner, models.values(), spent)),
@@ -241,7 +242,7 @@ class Batch:
 
     def _tell_silence(self, progress: Progress, work: RolloutWork, row: Rollout) -> None:
         """Say so once if the first rollouts have no tool call."""
-        if work.spec.variant.repairs_one_file or row.failure_kind in TRIED_AGAIN:
+        if work.spec.system.editor is not Role.MAIN or row.failure_kind in TRIED_AGAIN:
             return
         with self._telling:
             if json.loads(row.actions) or row.invalid_tool_calls:

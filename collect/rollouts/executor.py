@@ -230,7 +230,7 @@ class ThisMachine:
         assert self._settings is not None, "checked before"
         spec = work.spec
         log = RolloutLog(self._text(log_name(spec.id)))
-        what = {"instance": spec.instance.id, "variant": spec.variant.value}
+        what = {"instance": spec.instance.id, "variant": spec.variant}
         who = {"main": spec.main, "sub": spec.sub, "host": platform.node()}
         log.note("begun", **what, attempt=spec.attempt, **who, process=os.getpid())
         try:
@@ -273,11 +273,14 @@ def with_players(runtime: RuntimeConfig, names: Iterable[str]) -> list[str]:
 
 def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozenset[str]:
     """The models that agents send tools to."""
-    agents = runtime.agents
-    # The editing agents of InspectCoder's paper act in text.
-    mains = {spec.main for spec in specs if not spec.variant.repairs_one_file}
-    subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
-    return frozenset(with_players(runtime, mains | subs))
+    names = set[str]()
+    for spec in specs:
+        by_tools = spec.system.tool_users(runtime.agents)
+        if spec.system.editor in by_tools:
+            names.add(spec.main)
+        if spec.sub is not None and spec.system.subagent in by_tools:
+            names.add(spec.sub)
+    return frozenset(with_players(runtime, names))
 
 
 def teacher_of(config: ModelConfig, backend: ModelBackend) -> str:

@@ -6,23 +6,18 @@ import errno
 import hashlib
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 
-from collect.agents.baselines.autosd import ScientificDebugger
-from collect.agents.baselines.ldb import Ldb
-from collect.agents.baselines.self_debugging import REQUESTS, SelfDebugging
-from collect.agents.baselines.swe_agent import SweAgent
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.conversation import ConversationLog
-from collect.agents.debug2fix import run_debug2fix
 from collect.agents.file_tools import prepare_java_workspace
-from collect.agents.inspectcoder.inspector import Inspector
-from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
+from collect.agents.system import System
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import (
     NO_END,
     Benchmark,
@@ -63,13 +58,6 @@ MAX_PATCH_LINES = 200_000
 FAIL_TO_PASS = "fail_to_pass"
 PASS_TO_PASS = "pass_to_pass"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-BASELINES: Mapping[Variant, Callable[[RolloutContext], RepairSystem]] = {
-    **{Variant(name): SelfDebugging for name in REQUESTS},
-    **dict.fromkeys((Variant.LDB_LINE, Variant.LDB_BLOCK, Variant.LDB_FUNCTION), Ldb),
-    Variant.SWE_AGENT: SweAgent,
-    Variant.AUTOSD: ScientificDebugger,
-}
-"""The systems that InspectCoder is compared with."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +65,22 @@ class RolloutSpec:
     """Which rollout to do."""
 
     instance: Instance
-    variant: Variant
+    variant: str
+    """Name of the system."""
     main: str
     """Name of the main agent's model in the config."""
     sub: str | None
-    """Name of the subagent's model; None for variants without one."""
+    """Name of the subagent's model; None for systems without one."""
     attempt: int
+
+    @property
+    def system(self) -> System:
+        return SYSTEMS[self.variant]
 
     @property
     def id(self) -> str:
         """16 hex digits; the same rollout has the same id in every start of a run."""
-        facts = (self.instance.benchmark, self.instance.id, self.variant.value)
+        facts = (self.instance.benchmark, self.instance.id, self.variant)
         key = "\0".join((*facts, self.main, self.sub or "", str(self.attempt)))
         return hashlib.sha256(key.encode()).hexdigest()[:16]
 
@@ -227,24 +220,20 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             compare=partial(settings.compare, instance),
         )
         try:
-            if spec.variant.repairs_one_file:
-                system = BASELINES.get(spec.variant, Inspector)
-                trace.stop_reason = run_repair(context, system, settings.benchmark)
-            else:
-                trace.stop_reason = run_debug2fix(context, spec.variant)
+            trace.stop_reason = spec.system.run(context, settings.benchmark)
         except ModelFailure as failure:
             trace.failure = failure_of(failure)
-        trace.patch = _patch(instance, spec.variant, before, sandbox)
+        trace.patch = _patch(instance, spec.system, before, sandbox)
 
 
-def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
+def _patch(instance: Instance, system: System, earlier: Snapshot, sandbox: Sandbox) -> str:
     """What the agent changed, without tests and their configuration; for a system that repairs one
     file only the change of that file. Raises ModelFailure."""
     try:
         before, after = earlier.changes(sandbox)
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
-    if variant.repairs_one_file:
+    if system.one_file:
         only = instance.solution
         before, after = ({only: t[only]} if only in t else {} for t in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]

@@ -144,13 +144,11 @@ def rows_of(
     main_usage = sum((log.usage for log in main), Usage())
     sub_usage = sum((log.usage for log in sub), Usage())
     role_models = [settings.role_models[name] for name in (spec.main, spec.sub) if name is not None]
-    system = "debug2fix"
-    if spec.variant.repairs_one_file:
-        by_tools = spec.variant.has_subagent and settings.agents.repair.inspector_form == "tools"
-        system = "inspectcoder+tools" if by_tools else "inspectcoder"
+    by_tools = Role.INSPECTOR in spec.system.tool_users(settings.agents)
+    system = f"{spec.system.family}+tools" if by_tools else spec.system.family
     conversations = [
         replace(row, teacher=_teacher_of(row, settings))
-        for row in (log.row(instance, spec.variant.value, spec.attempt, spec.id) for log in logs)
+        for row in (log.row(instance, spec.variant, spec.attempt, spec.id) for log in logs)
     ]
     teachers = [role_model.teacher for role_model in role_models]
     # Of the agent's own calls, without the session's start and spontaneous events.
@@ -164,7 +162,7 @@ def rows_of(
         rollout_id=spec.id,
         run=identity.run,
         system=system,
-        variant=spec.variant.value,
+        variant=spec.variant,
         benchmark=instance.benchmark,
         instance_id=instance.id,
         instance_hash=instance.hash,

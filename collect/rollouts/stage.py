@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
 from collect.benchmarks.opening import open_chosen
@@ -117,17 +118,22 @@ def rollouts_batch(
     """The rollouts as a batch. Raises ConfigError for bugs that a system can't work on."""
     models = models_of(runtime, specs)
     for spec in specs:
-        instance, of_one_file = spec.instance, spec.variant.repairs_one_file
-        if of_one_file and not instance.solution:
+        instance, system = spec.instance, spec.system
+        if system.one_file and not instance.solution:
             raise ConfigError(
                 f"{spec.variant} repairs Python programs of one file, and {instance.benchmark} "
                 f"{instance.id} is not one; take the benchmark self_repair or humanevalfix "
                 "(Python), name the one file in `solution` of a bugs.jsonl's record, or take one "
                 "of Debug2Fix's variants"
             )
+        if system.needs_public_tests and not instance.public_tests:
+            raise ConfigError(
+                f"{spec.variant} runs tests that agents may see, and {instance.benchmark} "
+                f"{instance.id} has none; take another variant, or leave the bug out"
+            )
         named = [name for name in (spec.main, spec.sub) if name is not None]
         relays = [name for name in named if isinstance(models[name], RelayConfig)]
-        if relays and (of_one_file or spec.main in relays):
+        if relays and (spec.main in relays or system.subagent is not Role.DEBUG_SUBAGENT):
             raise ConfigError(
                 f"models.{relays[0]}: a relay can play the Debug Subagent alone; take another "
                 f"model in {spec.variant}, or name it as `sub` of a variant of Debug2Fix's"
@@ -135,7 +141,7 @@ def rollouts_batch(
         played = with_players(runtime, named)
         oracles = [name for name in played if isinstance(models[name], OracleConfig)]
         # Some programs of one file have a correct version, the others fail one by one.
-        if oracles and not instance.gold_patch and not of_one_file:
+        if oracles and not instance.gold_patch and not system.one_file:
             raise ConfigError(
                 f"{instance.benchmark} {instance.id} has no gold patch, which is all that the "
                 f"oracle knows (the model {oracles[0]!r}): set main and sub to models of another "
@@ -180,7 +186,7 @@ def collect_specs(config: CollectConfig, instances: Sequence[Instance]) -> list[
     """Every attempt, instance and variant; all first attempts come first."""
     main, sub = config.main, config.sub
     return [
-        RolloutSpec(bug, variant, main, sub if variant.has_subagent else None, attempt)
+        RolloutSpec(bug, variant, main, sub if SYSTEMS[variant].subagent else None, attempt)
         for attempt in range(config.attempts)
         for bug in instances
         for variant in config.variants

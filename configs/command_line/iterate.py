@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from collect.agents.systems import SYSTEMS
 from collect.config import ROUND
 from collect.errors import ConfigError
 from collect.models.config import LocalConfig, RelayConfig, VllmConfig, training_of
@@ -119,7 +120,7 @@ def check_iterate(config: RunConfig) -> None:
     check_sections(config.model_copy(update={"stages": tuple(stages)}))
     if "collect" in chosen.stages:
         config.model_config_of(config.collect.main)
-        if not any(variant.has_subagent for variant in config.collect.variants):
+        if not any(SYSTEMS[variant].subagent for variant in config.collect.variants):
             raise ConfigError(
                 f"iterate.stages: {name} would be the subagent in rollouts, and none of "
                 "collect.variants has one; add debug2fix"

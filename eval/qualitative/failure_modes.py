@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from collect.agents.config import Variant
 from collect.agents.inspectcoder.react import UnreadableAction, action_block, parse_actions
+from collect.agents.systems import names_of
 from collect.benchmarks.base import TestStatus
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import FailureKind
@@ -29,13 +29,16 @@ from collect.questions.grounding import (
 from collect.questions.observations import last_part, observed
 from collect.rollouts.rollout import FAIL_TO_PASS, PASS_TO_PASS
 from collect.store.records import Conversation, Role, Rollout, StopReason, ToolOutcome
+from eval.metrics import IN_TERMINALS
 from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
 
 LOOKS = (*INSPECTIONS, Action.RAW)
 """What reads state. Of a raw terminal's command it is not known, and so supposed."""
 NOT_DONE = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
-UNSEEN_DEBUGGERS = (Variant.INSPECTCODER_NO_DEBUGGER, Variant.INSPECTCODER_NO_INSPECTWARE)
+DEBUGGED_UNSEEN = names_of(lambda system: system.debugging != "session")
+"""Variants whose debug sessions leave no events, or none of the program."""
+MAIN_DEBUGS = names_of(lambda system: system.main_debugs)
 FINISH = "finish"
 UNREADABLE = "unreadable action"
 
@@ -86,7 +89,7 @@ def tools_by_step(conversation: Conversation) -> Iterator[tuple[int, str]]:
         names = [call.name for call in reply.tool_calls]
         if not names and conversation.role is not Role.INSPECTOR:
             names = [FINISH]
-        elif not names and conversation.variant == Variant.INSPECTCODER_NO_INSPECTWARE:
+        elif not names and conversation.variant in IN_TERMINALS:
             names = ["debugger command"]
         elif not names:
             try:
@@ -216,7 +219,7 @@ def session_of(
     looked_late = any(map(_looks, past_entry))
     launched = any(event.action in LAUNCHES for event in events)
     # Events tell nothing of no debugger, nor of a raw terminal.
-    sees_debugger = conversation.variant not in UNSEEN_DEBUGGERS
+    sees_debugger = conversation.variant not in DEBUGGED_UNSEEN
     nothing_seen = sees_debugger and not stopped_once and not any(map(_looks, events))
     has_points = any(not point.exception for event in events for point in event.breakpoints)
     hit = any(event.stop_reason is DebugStopReason.BREAKPOINT for event in events)
@@ -252,7 +255,7 @@ def modes_of_rollout(
     what the gold patch does, empty where it is not known.
     """
     kind, stopped = rollout.failure_kind, rollout.stop_reason
-    if rollout.variant == Variant.DEBUG_TOOLS_ONLY:
+    if rollout.variant in MAIN_DEBUGS:
         never_debugged = not rollout.debug_calls
     else:
         never_debugged = bool(rollout.sub_model) and not rollout.sub_calls

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
@@ -23,6 +22,7 @@ from eval.metrics import Arm, InstanceKey, Labels, Seconds, arm_of, instance_of,
 from eval.qualitative.failure_modes import (
     ANSWER_MODES,
     FINISH,
+    MAIN_DEBUGS,
     MODES,
     NOT_DONE,
     OF_TABLE_4,
@@ -106,7 +106,7 @@ def _look_at(
     tests = [test.name for test in rollout.tests]
     sessions = []
     for each in conversations:
-        by_itself = each.variant == Variant.DEBUG_TOOLS_ONLY and each.events
+        by_itself = each.variant in MAIN_DEBUGS and each.events
         if each.role in DEBUGGERS or by_itself:
             sessions.append(session_of(each, tests, changed))
             if each.role is not Role.MAIN:

@@ -17,7 +17,6 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.base import ConversationContext, Model, ModelBackend, Sampling
@@ -100,10 +99,10 @@ def _is_about(task: str, instance: Instance, debugs: bool) -> bool:
     return named and gold_candidate(instance).place in task
 
 
-def _variant(tools: set[str]) -> Variant:
+def _variant(tools: set[str]) -> str:
     if "debug_subagent" in tools:
-        return Variant.DEBUG2FIX
-    return Variant.DEBUG_TOOLS_ONLY if "debug_start_session" in tools else Variant.BASELINE
+        return "debug2fix"
+    return "debug_tools_only" if "debug_start_session" in tools else "baseline"
 
 
 def _read(plain: Mapping[str, Any]) -> Message:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.code.patches import diff_trees
@@ -91,7 +91,7 @@ def test_a_return_value_shows_which_call_goes_wrong() -> None:
 
 @pytest.mark.slow
 def test_the_oracle_goes_to_the_visit_that_goes_wrong() -> None:
-    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=LONGEST)
+    trace = repair("debug2fix_tool_limit", instance=LONGEST)
     assert trace.failure is None, trace.failure
     [log] = [log for log in trace.logs if log.role is Role.DEBUG_SUBAGENT]
     answer = parse_answer(log.final_answer)

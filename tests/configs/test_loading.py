@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.errors import ConfigError
 from collect.models.budget import Budget, read_spent
 from collect.models.config import EndpointConfig
@@ -47,7 +46,7 @@ def test_overrides_and_the_run_placeholder(config_file: Path) -> None:
     config = load_config(
         config_file, ["collect.variants=[baseline]", "run=other", "runner.concurrency=7"]
     )
-    assert config.collect.variants == (Variant.BASELINE,)
+    assert config.collect.variants == ("baseline",)
     assert config.collect.attempts == 2
     assert config.runner.concurrency == 7
     assert config.model_config_of("small").model_dump()["model"].endswith("/other/model")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Role, Rollout
@@ -100,5 +99,5 @@ def test_later_pairs_begin_as_the_first(server: ChatServer, tmp_path: Path) -> N
 def test_the_first_pair_of_a_main_model_is_shared() -> None:
     bug = next(iter(BundledBenchmark().instances()))
     pairs = (("a", "x"), ("b", "x"), ("a", "y"))
-    specs = [RolloutSpec(bug, Variant.DEBUG2FIX, main, sub, 0) for main, sub in pairs]
+    specs = [RolloutSpec(bug, "debug2fix", main, sub, 0) for main, sub in pairs]
     assert forked(specs) == {specs[0].id: [specs[2]]}

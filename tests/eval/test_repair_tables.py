@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import Variant
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.self_repair.benchmark import Card
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.figures import Figure, Table, without_empty
-from eval.metrics import ABLATIONS, REPAIR_NAMES, Labels, compare
+from eval.metrics import ABLATIONS, INSPECTCODERS, Labels, compare
 from eval.paper_figures import panel_records
 from eval.tables import (
     Panel,
@@ -85,7 +85,7 @@ def repair_rollout(instance_id: str, variant: str = "inspectcoder", **changes: A
         "patch_attempts": 1,
         "actions": "{}",
     }
-    if not Variant(variant).has_subagent:
+    if SYSTEMS[variant].subagent is None:
         fields |= NO_SUBAGENT
     return make_rollout(instance_id, variant=variant, **fields | changes)
 
@@ -165,11 +165,15 @@ def test_table_2() -> None:
 
 
 def test_rows_are_in_the_paper_s_order() -> None:
-    assert {variant for variant in Variant if variant.repairs_one_file} == set(REPAIR_NAMES)
+    assert len(INSPECTCODERS) == 13
     assert len(ABLATIONS) == 4
-    rollouts = [repair_rollout("a", variant) for variant in sorted(REPAIR_NAMES)]
+    rollouts = [repair_rollout("a", variant) for variant in sorted(INSPECTCODERS)]
     names = [row[0] for row in repair_table(only_panel(rollouts), LABELS)[2:]]
-    assert names == list(REPAIR_NAMES.values())
+    assert names == [
+        *("Simple-Debugging", "Rubber-Ducking", "Trace-Reasoning", "SWE-Agent", "AutoSD"),
+        *("LDB (Line-Level)", "LDB (Block-Level)", "LDB (Function-Level)", "InspectCoder"),
+        *("w/o BI Strategy", "w/o RM Strategy", "w/o debugger tool", "w/o InspectWare"),
+    ]
 
 
 def test_a_column_has_one_precision() -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from collect.agents.config import AgentsConfig, RepairConfig, Variant
+from collect.agents.config import AgentsConfig, RepairConfig
 from collect.agents.debug2fix import subagent_toolbox
-from collect.agents.debug_tools import placed
 from collect.agents.inspectcoder.react import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import Answered
@@ -95,7 +94,7 @@ def rolled_out(form: Form) -> tuple[Rollout, tuple[Conversation, ...]]:
     settings = RolloutSettings(
         RepairBugs(), SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )
-    spec = RolloutSpec(BUG, Variant.INSPECTCODER, "m", "m", 0)
+    spec = RolloutSpec(BUG, "inspectcoder", "m", "m", 0)
     trace = run_rollout(spec, settings)
     rollout, conversations = rows_of(spec, trace, settings, RunIdentity("run", 0), "hash")
     return rollout, tuple(conversations)
@@ -110,7 +109,7 @@ def observations_of(messages: Sequence[Message]) -> Iterator[str]:
             for message in messages:
                 answered: list[Answered] = []
                 for call in message.tool_calls:
-                    reply = placed(call, toolbox.call(call), answered)
+                    reply = toolbox.call_after(answered, call)
                     answered.append(Answered(call, reply, 0.0))
                     yield reply.text
 

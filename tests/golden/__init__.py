@@ -11,8 +11,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
@@ -28,8 +29,8 @@ PYTHON = ("shopcart__negative-base", "queryfilter__ghost-record")
 JAVA = ("parcelroute__cheap-sofa",)
 INSTANCES = (*PYTHON, *JAVA)
 REPAIRS = {
-    **{variant.value: (variant, "react") for variant in Variant if variant.repairs_one_file},
-    "inspectcoder-tools": (Variant.INSPECTCODER, "tools"),
+    **{name: (name, "react") for name, system in SYSTEMS.items() if system.one_file},
+    "inspectcoder-tools": ("inspectcoder", "tools"),
 }
 """InspectCoder's systems, all on the bug of `tests.repair_bug`: variant, and form of acting."""
 VOLATILE = [
@@ -50,7 +51,7 @@ def trajectory(instance_id: str) -> dict[str, Any]:
     settings = RolloutSettings(
         benchmark, SandboxConfig(), AgentsConfig(), role_models, threading.Event()
     )
-    spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "oracle", "oracle", 0)
+    spec = RolloutSpec(instance, "debug2fix_tool_limit", "oracle", "oracle", 0)
     return described(run_rollout(spec, settings))
 
 

@@ -16,7 +16,14 @@ from pydantic import Field
 
 from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
-from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
+from collect.agents.inspectcoder.patching import (
+    OneFileRepair,
+    Patch,
+    Round,
+    numbered,
+    shortened,
+    write_patch,
+)
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Answered, Arguments, MalformedAction, TextForm, Toolbox, ToolReply
@@ -547,3 +554,6 @@ class ScientificDebugger:
         # After the system prompt and the task.
         plan = debugging_log(trials_of(agent.log.sent()[2:]))
         return write_patch(context, current, plan)
+
+
+SYSTEMS = (OneFileRepair(name="autosd", title="AutoSD", open_repair=ScientificDebugger),)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from collect.agents.baselines.self_debugging import attempt_message
 from collect.agents.conversation import AgentSpec
-from collect.agents.inspectcoder.patching import Patch, Round, patch_of
+from collect.agents.inspectcoder.patching import OneFileRepair, Patch, Round, patch_of
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
@@ -366,9 +367,9 @@ class Ldb:
 
     exhausted = False
 
-    def __init__(self, context: RolloutContext) -> None:
+    def __init__(self, context: RolloutContext, level: Level) -> None:
         self._context = context
-        self._level = Level(context.variant.removeprefix("ldb_"))
+        self._level = level
         spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
         self._agent = context.agent(spec, Role.PATCH_CODER)
 
@@ -397,3 +398,22 @@ class Ldb:
         trace = trace_test(context.sandbox, solution, code, test, timeout=timeout)
         blocks = blocks_of(trace, code, self._level)
         return trace_text(blocks, code, MOST_BLOCKS[self._level], BLOCK_LINES, COMMENT_CHARS)
+
+
+SYSTEMS = (
+    OneFileRepair(
+        name="ldb_line",
+        title="LDB (Line-Level)",
+        open_repair=partial(Ldb, level=Level.LINE),
+    ),
+    OneFileRepair(
+        name="ldb_block",
+        title="LDB (Block-Level)",
+        open_repair=partial(Ldb, level=Level.BLOCK),
+    ),
+    OneFileRepair(
+        name="ldb_function",
+        title="LDB (Function-Level)",
+        open_repair=partial(Ldb, level=Level.FUNCTION),
+    ),
+)

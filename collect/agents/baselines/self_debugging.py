@@ -7,22 +7,21 @@ continues over the patch attempts, and each attempt is told how the last patch f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from collect.agents.config import Variant
 from collect.agents.conversation import AgentSpec
-from collect.agents.inspectcoder.patching import CodeVersion, Patch, Round, patch_of
+from collect.agents.inspectcoder.patching import (
+    CodeVersion,
+    OneFileRepair,
+    Patch,
+    Round,
+    patch_of,
+)
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.store.records import Role
-
-REQUESTS: Mapping[str, Sequence[str]] = {
-    Variant.SIMPLE_DEBUGGING: ["fix"],
-    Variant.RUBBER_DUCKING: ["explain", "fix_explained"],
-    Variant.TRACE_REASONING: ["trace", "fix_traced"],
-}
-"""The requests of each attempt, by prompt name; the last one asks for the program."""
 
 
 class SelfDebugging:
@@ -30,9 +29,10 @@ class SelfDebugging:
 
     exhausted = False
 
-    def __init__(self, context: RolloutContext) -> None:
+    def __init__(self, context: RolloutContext, request_names: Sequence[str]) -> None:
+        """`request_names` are the prompts of the requests; the last one asks for the program."""
         self._context = context
-        requests = [prompt(f"self_debugging/{name}") for name in REQUESTS[context.variant]]
+        requests = [prompt(f"self_debugging/{name}") for name in request_names]
         self._request = requests[0]
         spec = AgentSpec(
             prompt("self_debugging/system"),
@@ -69,3 +69,22 @@ def version_text(version: CodeVersion) -> str:
         test_source=version.failing.source,
         error=version.failing.error,
     )
+
+
+SYSTEMS = (
+    OneFileRepair(
+        name="simple_debugging",
+        title="Simple-Debugging",
+        open_repair=partial(SelfDebugging, request_names=("fix",)),
+    ),
+    OneFileRepair(
+        name="rubber_ducking",
+        title="Rubber-Ducking",
+        open_repair=partial(SelfDebugging, request_names=("explain", "fix_explained")),
+    ),
+    OneFileRepair(
+        name="trace_reasoning",
+        title="Trace-Reasoning",
+        open_repair=partial(SelfDebugging, request_names=("trace", "fix_traced")),
+    ),
+)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from collect.agents.baselines.self_debugging import version_text
 from collect.agents.conversation import AgentSpec
 from collect.agents.file_tools import Bash, BashArguments, read_failure
-from collect.agents.inspectcoder.patching import Patch, Round, shortened
+from collect.agents.inspectcoder.patching import OneFileRepair, Patch, Round, shortened
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Answered, MalformedAction, TextForm, Toolbox, ToolReply
@@ -135,3 +135,6 @@ def observation(reply: ToolReply) -> str:
     shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
     cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
     return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"
+
+
+SYSTEMS = (OneFileRepair(name="swe_agent", title="SWE-Agent", open_repair=SweAgent),)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
-from collect.agents.config import Variant
 from collect.agents.conversation import AgentSpec
+from collect.agents.inspectcoder.ablations import Ablation
 from collect.agents.inspectcoder.inspector_tools import RULES, ProposeRepair, open_workbench
-from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
+from collect.agents.inspectcoder.patching import (
+    OneFileRepair,
+    Patch,
+    Round,
+    numbered,
+    write_patch,
+)
 from collect.agents.inspectcoder.react import (
     InspectorTools,
     UnreadableAction,
@@ -21,15 +27,13 @@ from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
 LEFT_OUT = {
-    Variant.INSPECTCODER_NO_INSPECTION: ("inspection",),
-    Variant.INSPECTCODER_NO_MODIFICATION: ("missing_logic", "flawed_logic"),
-    Variant.INSPECTCODER_NO_INSPECTWARE: ("flawed_logic",),
+    Ablation.NO_INSPECTION: ("inspection",),
+    Ablation.NO_MODIFICATION: ("missing_logic", "flawed_logic"),
+    Ablation.NO_INSPECTWARE: ("flawed_logic",),
 }
 INTERACT_USES = {
-    Variant.INSPECTCODER_NO_INSPECTION: (
-        "Print variables or any expression over them to see the state."
-    ),
-    Variant.INSPECTCODER_NO_MODIFICATION: (
+    Ablation.NO_INSPECTION: ("Print variables or any expression over them to see the state."),
+    Ablation.NO_MODIFICATION: (
         "Assign to variables to change the state, and then continue. To try a changed line to the "
         "end of the test, `exec` the whole patched code in `globals()` where the test begins, "
         "which does nothing if the test loads the program anew; or stop in the program before the "
@@ -48,7 +52,7 @@ class Inspector:
 
     def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._variant = Variant(context.variant)
+        self._ablation = Ablation(context.variant)
         self._steps_left = context.config.repair.max_reasoning_steps
 
     @property
@@ -59,11 +63,11 @@ class Inspector:
         """Find the root cause and a repair plan, and let the Patch Coder write the patch
         (InspectCoder, figure 2)."""
         context, instance = self._context, self._context.instance
-        with open_workbench(context, self._variant, current) as bench:
+        with open_workbench(context, self._ablation, current) as bench:
             by_tools = context.config.repair.inspector_form == "tools"
             steps = self._steps_left
             spec = AgentSpec(
-                inspector_prompt(self._variant, by_tools, steps, instance.solution),
+                inspector_prompt(self._ablation, by_tools, steps, instance.solution),
                 Toolbox(bench.tools),
                 max_steps=steps,
                 forced_answer=prompt("inspectcoder/forced_plan"),
@@ -82,35 +86,35 @@ class Inspector:
         return write_patch(context, current, plan_of(agent.log.final_answer))
 
 
-def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:
+def inspector_prompt(ablation: Ablation, by_tools: bool, steps: int, solution: str) -> str:
     """The Inspector's system prompt: role, actions, form, demonstrations, prohibitions."""
-    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
+    in_terminal = ablation is Ablation.NO_INSPECTWARE
     form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
-    # The uses of interact_code that the variant leaves.
-    uses = " ".join(text for ablated, text in INTERACT_USES.items() if ablated is not variant)
+    # The uses of interact_code that the ablation leaves.
+    uses = " ".join(text for other, text in INTERACT_USES.items() if other is not ablation)
     parts = [
         prompt("inspectcoder/inspector"),
         prompt("pdb/actions" if in_terminal else "inspectcoder/actions", uses=uses),
         prompt("pdb/format" if in_terminal and not by_tools else form),
         "Examples of a step:",
         *(
-            demonstration(name, by_tools, variant)
+            demonstration(name, by_tools, ablation)
             for name in DEMONSTRATIONS
-            if name not in LEFT_OUT.get(variant, ())
+            if name not in LEFT_OUT.get(ablation, ())
         ),
         prompt("inspectcoder/tips", steps=str(steps)),
     ]
-    if variant in RULES:
-        parts.append(prompt(variant.replace("_", "/", 1)))
+    if ablation in RULES:
+        parts.append(prompt(ablation.replace("_", "/", 1)))
     return fill("\n\n".join(parts), {"solution": solution})
 
 
-def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
+def demonstration(name: str, by_tools: bool, ablation: Ablation) -> str:
     """One example step, in the form that the model must use."""
-    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
+    in_terminal = ablation is Ablation.NO_INSPECTWARE
     folder = "pdb" if in_terminal and name in TERMINAL_DEMONSTRATIONS else "inspectcoder"
     thought, calls = prompt(f"{folder}/demonstration_{name}").split("\n---\n")
-    if variant is Variant.INSPECTCODER_NO_INSPECTION:
+    if ablation is Ablation.NO_INSPECTION:
         calls = PRINTS.sub("", calls)
     if by_tools:
         return f"<example>\n{thought}\nThe calls of this step, in order:\n{calls}\n</example>"
@@ -156,3 +160,46 @@ def plan_of(answer: str) -> str:
         str(call.arguments.get("plan", "")) for call in actions if call.name == "propose_repair"
     ]
     return plans[-1] if plans else answer.strip()
+
+
+AGENTS = (Role.PATCH_CODER, Role.INSPECTOR)
+SYSTEMS = (
+    OneFileRepair(
+        name=Ablation.NOTHING.value,
+        title="InspectCoder",
+        roles=AGENTS,
+        open_repair=Inspector,
+        without_subagent="simple_debugging",
+    ),
+    OneFileRepair(
+        name=Ablation.NO_INSPECTION.value,
+        title="w/o BI Strategy",
+        roles=AGENTS,
+        open_repair=Inspector,
+        is_ablation=True,
+    ),
+    OneFileRepair(
+        name=Ablation.NO_MODIFICATION.value,
+        title="w/o RM Strategy",
+        roles=AGENTS,
+        open_repair=Inspector,
+        is_ablation=True,
+    ),
+    OneFileRepair(
+        name=Ablation.NO_DEBUGGER.value,
+        title="w/o debugger tool",
+        roles=(*AGENTS, Role.SIMULATOR),
+        open_repair=Inspector,
+        debugging="simulated",
+        is_ablation=True,
+    ),
+    OneFileRepair(
+        name=Ablation.NO_INSPECTWARE.value,
+        title="w/o InspectWare",
+        roles=AGENTS,
+        open_repair=Inspector,
+        debugging="terminal",
+        is_ablation=True,
+    ),
+)
+"""In the order of table 1; the others beside them are the baselines."""

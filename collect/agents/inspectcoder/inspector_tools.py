@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from collect.agents.config import RepairConfig, Variant
+from collect.agents.config import RepairConfig
 from collect.agents.conversation import AgentRun, AgentSpec
 from collect.agents.debug_tools import reply
+from collect.agents.inspectcoder.ablations import Ablation
 from collect.agents.inspectcoder.patching import Round, numbered, shortened
 from collect.agents.inspectcoder.react import ActionCall, ReactForm, TerminalForm, call_text
 from collect.agents.prompts import prompt
@@ -380,8 +381,8 @@ class _Silenced(ast.NodeTransformer):
 
 
 RULES = {
-    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
-    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
+    Ablation.NO_INSPECTION: only_modification,
+    Ablation.NO_MODIFICATION: only_inspection,
 }
 
 
@@ -398,14 +399,14 @@ class Workbench:
 
 @contextmanager
 def open_workbench(
-    context: RolloutContext, variant: Variant, current: Round
+    context: RolloutContext, ablation: Ablation, current: Round
 ) -> Iterator[Workbench]:
-    """The variant's workbench for the failing test of a round: a debug session (also restricted or
+    """The workbench for the failing test of a round: a debug session (also restricted or
     simulated), or pdb's terminal."""
     reset = partial(context.reset, current.version.code)
     reset()
     repair, test = context.config.repair, current.version.failing.id
-    if variant is Variant.INSPECTCODER_NO_DEBUGGER:
+    if ablation is Ablation.NO_DEBUGGER:
         spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
         simulator = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
         simulated = [
@@ -414,7 +415,7 @@ def open_workbench(
         ]
         state = f"Paused at the first line of {test}."
         yield Workbench([*simulated, ProposeRepair()], ReactForm(), state)
-    elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
+    elif ablation is Ablation.NO_INSPECTWARE:
         with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
             state = "A PDB terminal is ready; it starts with your first command."
             yield Workbench([RawTerminal(terminal), ProposeRepair()], TerminalForm(), state)
@@ -423,7 +424,7 @@ def open_workbench(
             solution = context.instance.solution
             session = InspectorSession(debugger, test, solution, repair, reset)
             started = debugger.start(Launch(test, stop_at_entry=True))
-            interact = InteractCode(session, RULES.get(variant, InteractCode.rule))
+            interact = InteractCode(session, RULES.get(ablation, InteractCode.rule))
             moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
             tools: list[Tool] = [*moves, interact, ProposeRepair()]
             yield Workbench(tools, ReactForm(session.state_text), session.state_text(), started)

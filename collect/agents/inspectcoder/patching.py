@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import program_of, with_imports_of
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
+from collect.agents.system import System
 from collect.agents.tools import Toolbox
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.pytest_run import section_of
@@ -135,8 +136,8 @@ class Round:
     """The earlier rounds: their start versions and patches."""
 
 
-class RepairSystem(Protocol):
-    """A system that produces patches in its own way."""
+class Repair(Protocol):
+    """A way to make patches for one bug."""
 
     def repair(self, current: Round) -> Patch:
         """The next version of the program.
@@ -149,13 +150,26 @@ class RepairSystem(Protocol):
         """Whether its reasoning steps are used up, so that no further round may start."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneFileRepair(System):
+    """A system from InspectCoder's paper: it patches a program of one file, in rounds."""
+
+    open_repair: Callable[[RolloutContext], Repair]
+    family: Literal["inspectcoder"] = "inspectcoder"
+    roles: tuple[Role, ...] = (Role.PATCH_CODER,)
+    one_file: bool = True
+
+    def run(self, context: RolloutContext, benchmark: Benchmark) -> StopReason:
+        return run_repair(context, self.open_repair, benchmark)
+
+
 def run_repair(
     context: RolloutContext,
-    open_system: Callable[[RolloutContext], RepairSystem],
+    open_repair: Callable[[RolloutContext], Repair],
     benchmark: Benchmark,
 ) -> StopReason:
-    """Let a system repair the instance's program: it patches, and continues with the first public
-    test that fails (InspectCoder, section 2.4.2). The result stays in the sandbox.
+    """Repair the instance's program: patch it, and continue with the first public test that fails
+    (InspectCoder, section 2.4.2). The result stays in the sandbox.
 
     Raises RolloutError, RolloutStopped, SandboxError.
     """
@@ -165,7 +179,7 @@ def run_repair(
             f"{context.instance.id}: all public tests pass before the repair; check the bug with "
             "`stepinto bench verify`"
         )
-    system = open_system(context)
+    repair = open_repair(context)
     program = context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")
     version = CodeVersion(1, program, failing)
     history: list[tuple[CodeVersion, Patch]] = []
@@ -173,7 +187,7 @@ def run_repair(
     scripted = context.role_models[Role.PATCH_CODER].is_oracle
     attempts = 1 if scripted else context.config.repair.max_patch_attempts
     for number in range(1, attempts + 1):
-        patch = system.repair(Round(number, version, tuple(history)))
+        patch = repair.repair(Round(number, version, tuple(history)))
         history.append((version, patch))
         if patch.code is None:
             context.reset(version.code)
@@ -183,7 +197,7 @@ def run_repair(
             if still_failing is None:
                 return StopReason.FINISHED
             version = CodeVersion(version.number + 1, patch.code, still_failing)
-        if system.exhausted:
+        if repair.exhausted:
             return StopReason.STEP_LIMIT
     return StopReason.ATTEMPT_LIMIT
 

@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
-from collect.agents.debug2fix import main_prompt, subagent_prompt, subagent_toolbox
-from collect.agents.debug_tools import breakpoint_request, debug_tools, withheld
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import (
+    DEBUG_TOOLS_ONLY,
+    SYSTEMS,
+    TOOL_LIMIT,
+    main_prompt,
+    subagent_prompt,
+    subagent_toolbox,
+)
+from collect.agents.debug_tools import DebugCallsTogether, breakpoint_request, debug_tools
 from collect.agents.prompts import WORDINGS, wording
 from collect.agents.tools import Answered, Toolbox, ToolReply
 from collect.errors import ConfigError
@@ -63,7 +70,7 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
         debugger = open_debugger("python", sandbox, DebugLimits())
         tools = debug_tools(debugger, run_code=True)
         schemas = json.dumps(Toolbox(tools, values).schemas())
-    prompts = [main_prompt(variant, values) for variant in DEBUG2FIX_VARIANTS] + [
+    prompts = [main_prompt(system, values) for system in SYSTEMS] + [
         subagent_prompt(values, AgentsConfig(start_session=start)) for start in ("auto", "model")
     ]
     for text in (schemas, *prompts):
@@ -82,7 +89,7 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
     ],
 )
 def test_a_java_prompt_names_the_projects_build_tool(files: dict[str, bytes], command: str) -> None:
-    prompt = main_prompt(Variant.DEBUG2FIX_TOOL_LIMIT, wording("java", files))
+    prompt = main_prompt(TOOL_LIMIT, wording("java", files))
     assert f"    {command}" in prompt
 
 
@@ -130,7 +137,7 @@ def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
 def test_who_debugs_is_told_what_a_stop_shows_and_what_a_failed_call_holds_back() -> None:
     values = wording("python")
     subagent = subagent_prompt(values, AgentsConfig())
-    for text in (main_prompt(Variant.DEBUG_TOOLS_ONLY, values), subagent):
+    for text in (main_prompt(DEBUG_TOOLS_ONLY, values), subagent):
         assert "A stop shows the program before the line marked `->` runs" in text
         assert "later calls of the same message" in text
         assert "{debugging}" not in text
@@ -409,4 +416,4 @@ def test_a_start_makes_up_for_what_failed_before(
 ) -> None:
     outcomes = {True: ToolOutcome.OK, False: ToolOutcome.REFUSED}
     answered = [Answered(each, ToolReply("", outcomes[done]), 0.0) for each, done in earlier]
-    assert (withheld(call, answered) is not None) == held
+    assert (DebugCallsTogether().refusal(call, answered) is not None) == held

@@ -7,14 +7,13 @@ import json
 import pytest
 
 from collect.agents.baselines.ldb import wrong_blocks
-from collect.agents.config import Variant
 from collect.store.records import StopReason
 from tests.repair_bug import FAULT_LINE, repair
 
 
 @pytest.mark.slow
 def test_the_oracle_marks_the_faulty_block_and_repairs() -> None:
-    trace = repair(Variant.LDB_BLOCK)
+    trace = repair("ldb_block")
     assert trace.failure is None
     assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
     [log] = trace.logs

@@ -7,7 +7,6 @@ from contextlib import closing
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.agents.debug_tools import debug_tools
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Toolbox
@@ -59,7 +58,7 @@ def labels_bug(fixed: str, source: str = SOURCE) -> Instance:
 
 def asked(fixed: str, source: str = SOURCE) -> tuple[DebugAnswer, int]:
     """The subagent's answer on a bug with this fix, and how many sessions it took."""
-    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=labels_bug(fixed, source))
+    trace = repair("debug2fix_tool_limit", instance=labels_bug(fixed, source))
     assert trace.failure is None, trace.failure
     [log] = [log for log in trace.logs if log.role is Role.DEBUG_SUBAGENT]
     answer = parse_answer(log.final_answer)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
@@ -86,7 +86,7 @@ def settings(**models: str) -> RolloutSettings:
 
 
 def in_place(answer: str, attempt: int = 0) -> RolloutTrace:
-    spec = RolloutSpec(INSTANCE, Variant.DEBUG2FIX_TOOL_LIMIT, "main", "sub", attempt)
+    spec = RolloutSpec(INSTANCE, "debug2fix_tool_limit", "main", "sub", attempt)
     trace = run_rollout(spec, settings(main="full", sub=answer))
     assert trace.failure is None, trace.failure
     return trace
@@ -139,7 +139,7 @@ def test_arms_that_begin_a_bug_together_watch_its_test_once(
 
     monkeypatch.setattr("collect.oracle.watch", counted)
     shared = settings(main="full", sub="nothing")
-    specs = [RolloutSpec(INSTANCE, Variant.DEBUG2FIX_TOOL_LIMIT, "main", "sub", n) for n in (0, 1)]
+    specs = [RolloutSpec(INSTANCE, "debug2fix_tool_limit", "main", "sub", n) for n in (0, 1)]
     with ThreadPoolExecutor() as pool:
         traces = list(pool.map(lambda spec: run_rollout(spec, shared), specs))
     assert [trace.failure for trace in traces] == [None, None]
@@ -183,7 +183,7 @@ ORDER = [
 
 def guessed(attempt: int) -> bool:
     """Whether a guess without an answer resolves the bug."""
-    spec = RolloutSpec(BUG, Variant.INSPECTCODER, "main", "sub", attempt)
+    spec = RolloutSpec(BUG, "inspectcoder", "main", "sub", attempt)
     trace = run_rollout(spec, settings(main="full", sub="nothing"))
     inspector, coder = trace.logs
     assert (inspector.role, coder.role) == (Role.INSPECTOR, Role.PATCH_CODER)
@@ -202,6 +202,6 @@ def test_few_guesses_resolve_a_bug() -> None:
 
 
 def test_an_inspector_is_told_no_suspects() -> None:
-    spec = RolloutSpec(BUG, Variant.INSPECTCODER, "main", "sub", 0)
+    spec = RolloutSpec(BUG, "inspectcoder", "main", "sub", 0)
     with pytest.raises(ConfigError, match=r"models\.sub\.answer: .* Inspector is told none"):
         run_rollout(spec, settings(main="full", sub="random"))

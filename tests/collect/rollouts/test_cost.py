@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.rollouts.batch import Forecast
 from collect.rollouts.rollout import RolloutSpec
@@ -16,12 +15,12 @@ from tests.collect.models.contexts import context
 from tests.records import make_failed_rollout, make_rollout
 
 
-def specs(count: int, *variants: Variant) -> list[RolloutSpec]:
+def specs(count: int, *variants: str) -> list[RolloutSpec]:
     instance = context().instance
     return [
         RolloutSpec(replace(instance, id=f"bug-{number}"), variant, "large", None, 0)
         for number in range(count)
-        for variant in variants or (Variant.BASELINE,)
+        for variant in variants or ("baseline",)
     ]
 
 
@@ -39,14 +38,14 @@ def told(forecast: Forecast, rows: Sequence[Rollout]) -> list[float | None]:
 
 
 def test_each_kind_is_weighed_by_what_is_left_of_it() -> None:
-    asked = specs(50, Variant.BASELINE, Variant.DEBUG2FIX)
+    asked = specs(50, "baseline", "debug2fix")
     forecast = Forecast(asked, [], 0.0, after=4)
     found = told(forecast, [done(*each) for each in zip(asked[:4], (4, 0.5, 6, 1.5), strict=True)])
     assert found == [None] * 3 + [pytest.approx(50 * 5 + 50 * 1)]
 
 
 def test_a_kind_that_is_not_known_costs_what_all_do() -> None:
-    asked = [*specs(4), *specs(2, Variant.DEBUG2FIX)]
+    asked = [*specs(4), *specs(2, "debug2fix")]
     rows = [done(spec, cost) for spec, cost in zip(asked[:4], (1, 3, 1, 3), strict=True)]
     assert told(Forecast(asked, [], 0.0, after=4), rows) == [None] * 3 + [pytest.approx(12.0)]
 
@@ -72,7 +71,7 @@ def test_it_is_told_again_of_twice_as_many() -> None:
 
 
 def test_two_of_each_variant_are_waited_for() -> None:
-    asked = specs(9, Variant.BASELINE, Variant.DEBUG2FIX, Variant.DEBUG_TOOLS_ONLY)
+    asked = specs(9, "baseline", "debug2fix", "debug_tools_only")
     forecast = Forecast(asked, [], 0.0, after=1)
     found = told(forecast, [done(spec, 1.0) for spec in asked[:6]])
     assert found == [None] * 5 + [27.0]

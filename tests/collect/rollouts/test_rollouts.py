@@ -18,10 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
+from collect.agents import debug2fix
+from collect.agents.config import AgentsConfig
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.agents.subagent_task import read_subagent_task
+from collect.agents.systems import SYSTEMS
 from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.code.patches import changed_lines
@@ -75,7 +77,7 @@ def sandbox_config(backend: str) -> SandboxConfig:
 
 
 def rollout(
-    variant: Variant,
+    variant: str,
     backend: ModelBackend,
     sandbox: SandboxConfig | None = None,
     agents: AgentsConfig | None = None,
@@ -88,7 +90,7 @@ def rollout(
         {"m": role_model},
         threading.Event(),
     )
-    sub = "m" if variant.has_subagent else None
+    sub = "m" if SYSTEMS[variant].subagent else None
     return run_rollout(RolloutSpec(INSTANCE, variant, "m", sub, 0), settings)
 
 
@@ -119,7 +121,7 @@ def test_a_bug_is_repaired_in_a_container(image: str) -> None:
         Message("assistant", "Done."),
     ]
     sandbox = SandboxConfig(backend="docker", image=image)
-    trace = rollout(Variant.BASELINE, ScriptedBackend("m", {"main": replies}), sandbox)
+    trace = rollout("baseline", ScriptedBackend("m", {"main": replies}), sandbox)
     assert trace.failure is None
     assert trace.verdict.resolved
 
@@ -130,7 +132,7 @@ def test_a_bug_is_repaired_in_a_container(image: str) -> None:
 )
 def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
     backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
-    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
+    trace = rollout("debug2fix_tool_limit", backend, sandbox_config)
     assert trace.failure is None
     assert trace.verdict.resolved
     assert f"+++ b/{FAULT}" in trace.patch
@@ -152,7 +154,8 @@ def _subagent_call(messages: list[Message]) -> str:
 def test_variants_differ_in_tools_and_prompt_alone() -> None:
     tools = {}
     prompts = {}
-    for variant in DEBUG2FIX_VARIANTS:
+    variants = [system.name for system in debug2fix.SYSTEMS]
+    for variant in variants:
         backend = ScriptedBackend("m", {"main": [Message("assistant", "Done.")]})
         assert rollout(variant, backend).stop_reason is StopReason.FINISHED
         [(_, messages, schemas)] = backend.requests
@@ -160,12 +163,12 @@ def test_variants_differ_in_tools_and_prompt_alone() -> None:
         prompts[variant] = messages[0].content
     plain = {"bash", "read_file", "grep", "edit_file"}
     debug = {"debug_start_session", "debug_control", "debug_inspect", "debug_breakpoint"}
-    assert tools[Variant.BASELINE] == plain
-    assert tools[Variant.DEBUG_TOOLS_ONLY] == plain | debug
-    assert tools[Variant.DEBUG2FIX] == plain | {"debug_subagent"}
-    assert tools[Variant.DEBUG2FIX_TOOL_LIMIT] == plain | {"debug_subagent"}
-    assert all(text.startswith(prompts[Variant.BASELINE]) for text in prompts.values())
-    assert len(set(prompts.values())) == len(DEBUG2FIX_VARIANTS)
+    assert tools["baseline"] == plain
+    assert tools["debug_tools_only"] == plain | debug
+    assert tools["debug2fix"] == plain | {"debug_subagent"}
+    assert tools["debug2fix_tool_limit"] == plain | {"debug_subagent"}
+    assert all(text.startswith(prompts["baseline"]) for text in prompts.values())
+    assert len(set(prompts.values())) == len(variants)
 
 
 def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called(
@@ -186,7 +189,7 @@ def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called(
             "debug_subagent": [Message("assistant", BLOCK)],
         },
     )
-    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
+    trace = rollout("debug2fix_tool_limit", backend, sandbox_config)
     outcomes = [outcome for _, outcome in observations(trace)]
     assert outcomes == [ToolOutcome.REFUSED] * 4 + [ToolOutcome.OK] * 3
     assert trace.patch.count("\n+") == 2, "only the last write took effect"
@@ -207,7 +210,7 @@ def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
         },
     )
     agents = AgentsConfig(main_max_reminders=0, sub_max_steps=3)
-    sub = (trace := rollout(Variant.DEBUG2FIX, backend, agents=agents)).logs[1]
+    sub = (trace := rollout("debug2fix", backend, agents=agents)).logs[1]
     assert (sub.steps, sub.stop_reason) == (4, StopReason.STEP_LIMIT)
     assert sub.rows[-2].message.role == "user"
     assert "used up your debugging steps" in sub.rows[-2].message.content
@@ -237,7 +240,7 @@ def test_a_subagent_that_gets_nowhere_is_made_to_answer(
         },
     )
     agents = AgentsConfig(main_max_reminders=0, sub_max_steps=4, sub_max_repeats=2)
-    sub = rollout(Variant.DEBUG2FIX, backend, agents=agents).logs[1]
+    sub = rollout("debug2fix", backend, agents=agents).logs[1]
     assert (sub.steps, sub.stop_reason) == (steps, StopReason.STEP_LIMIT)
     assert sub.final_answer == BLOCK
 
@@ -253,7 +256,7 @@ def test_a_subagent_without_the_block_is_reminded_once() -> None:
             "debug_subagent": [Message("assistant", "x is 1")] * 2,
         },
     )
-    trace = rollout(Variant.DEBUG2FIX, backend)
+    trace = rollout("debug2fix", backend)
     roles = [row.message.role for row in trace.logs[1].rows]
     assert roles == ["system", "user", "assistant", "user", "assistant"]
     assert observations(trace)[0] == ("x is 1", ToolOutcome.OK)
@@ -268,7 +271,7 @@ def investigation(
         "main": [call("debug_subagent", question), Message("assistant", "Done.")],
         "debug_subagent": [*steps, Message("assistant", BLOCK)],
     }
-    trace = rollout(Variant.DEBUG2FIX, ScriptedBackend("m", script), agents=agents)
+    trace = rollout("debug2fix", ScriptedBackend("m", script), agents=agents)
     assert trace.failure is None
     return trace.logs[1]
 
@@ -399,7 +402,7 @@ LONG = [call("bash", f'{{"command": "seq {n}000 {n}900"}}', str(n)) for n in ran
 def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: int | None) -> None:
     model = SmallModel(chars, [*LONG, Message("assistant", "Done.")])
     agents = AgentsConfig(main_context_tokens=tokens)
-    trace = rollout(Variant.BASELINE, model, agents=agents)
+    trace = rollout("baseline", model, agents=agents)
     assert trace.failure is None, trace.failure
     rows = trace.logs[0].rows
     last = model.seen[-1]
@@ -415,7 +418,7 @@ def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: i
 
 @pytest.mark.slow
 def test_what_does_not_fit_without_tool_results_ends_the_rollout() -> None:
-    trace = rollout(Variant.BASELINE, SmallModel(100, []))
+    trace = rollout("baseline", SmallModel(100, []))
     assert trace.failure is not None
     assert trace.failure.type == "ContextTooLong"
 
@@ -425,7 +428,7 @@ def test_a_main_agent_that_has_done_nothing_is_reminded_once(reminders: int) -> 
     look = call("grep", '{"pattern": "x", "path": "README.md"}')
     said = [Message("assistant", '```json\n{"name": "bash"}\n```'), Message("assistant", "No.")]
     trace = rollout(
-        Variant.BASELINE,
+        "baseline",
         ScriptedBackend("m", {"main": [look, *said]}),
         agents=AgentsConfig(main_max_reminders=reminders),
     )
@@ -437,7 +440,7 @@ def test_a_main_agent_that_has_done_nothing_is_reminded_once(reminders: int) -> 
 
 def test_a_main_agent_that_has_worked_is_not_reminded() -> None:
     script = [call("bash", '{"command": "true"}'), Message("assistant", "Done.")]
-    trace = rollout(Variant.BASELINE, ScriptedBackend("m", {"main": script}), agents=AgentsConfig())
+    trace = rollout("baseline", ScriptedBackend("m", {"main": script}), agents=AgentsConfig())
     assert [row.message.role for row in trace.logs[0].rows].count("user") == 1
 
 
@@ -454,7 +457,7 @@ def test_malformed_calls_never_end_a_rollout() -> None:
             ]
         },
     )
-    trace = rollout(Variant.BASELINE, backend)
+    trace = rollout("baseline", backend)
     outcomes = [outcome for _, outcome in observations(trace)]
     invalid, error = ToolOutcome.INVALID, ToolOutcome.ERROR
     assert outcomes == [invalid, invalid, error, invalid]
@@ -475,7 +478,7 @@ def pytest_runtest_makereport(item, call):
 def run_script(script: str, sandbox: SandboxConfig | None = None) -> RolloutTrace:
     """A rollout whose agent runs one shell script and stops."""
     replies = [call("bash", json.dumps({"command": script})), Message("assistant", "Done.")]
-    return rollout(Variant.BASELINE, ScriptedBackend("m", {"main": replies}), sandbox)
+    return rollout("baseline", ScriptedBackend("m", {"main": replies}), sandbox)
 
 
 @pytest.mark.parametrize(
@@ -538,7 +541,7 @@ def test_arguments_that_nothing_can_be_given_are_the_models_mistakes(
 ) -> None:
     calls = [call(name, arguments) for name, arguments in UNUSABLE]
     backend = ScriptedBackend("m", {"main": [*calls, Message("assistant", "Done.")]})
-    trace = rollout(Variant.DEBUG_TOOLS_ONLY, backend, sandbox_config)
+    trace = rollout("debug_tools_only", backend, sandbox_config)
     assert trace.failure is None
     outcomes = [outcome for _, outcome in observations(trace)]
     assert len(outcomes) == len(UNUSABLE)
@@ -575,7 +578,7 @@ class FailingBackend:
     ],
 )
 def test_failures_are_data(error: Exception, kind: FailureKind, tested: bool) -> None:
-    trace = rollout(Variant.BASELINE, FailingBackend(error))
+    trace = rollout("baseline", FailingBackend(error))
     assert trace.failure is not None
     assert trace.failure.kind is kind
     assert str(error) in trace.failure.message
@@ -717,7 +720,7 @@ def test_the_sandbox_is_tried_out_with_a_public_test(tmp_path: Path) -> None:
 
     bug = replace(BUG, fail_to_pass=BUG.fail_to_pass[::-1])
     assert bug.fail_to_pass[0].partition("::")[0] in bug.hidden_files
-    spec = RolloutSpec(bug, Variant.BASELINE, "oracle", None, 0)
+    spec = RolloutSpec(bug, "baseline", "oracle", None, 0)
     with pytest.raises(SandboxUnavailable, match="seen enough"):
         do_rollouts(RuntimeConfig(), Recorded(bug), [spec], RunIdentity("test", 0), tmp_path)
     assert tried == [[FAILING]]

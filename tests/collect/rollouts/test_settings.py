@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import instructions_of
 from collect.config import RuntimeConfig
 from collect.models.config import LocalConfig
@@ -68,7 +68,7 @@ def test_a_served_model_is_what_it_is_wherever_it_is_served(tmp_path: Path) -> N
     def hash_of(**server: Any) -> str:
         model = {"backend": "vllm", "server": {"model": str(tmp_path)} | server}
         runtime = RuntimeConfig.model_validate({"models": {"oracle": ORACLE, "sub": model}})
-        spec = RolloutSpec(context().instance, Variant.DEBUG2FIX, "oracle", "sub", 0)
+        spec = RolloutSpec(context().instance, "debug2fix", "oracle", "sub", 0)
         return digest(settings_facts(runtime, spec))
 
     here = hash_of()

@@ -11,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.config import ArmName, ComparisonConfig, EvalConfig, StatisticsConfig
@@ -107,7 +106,7 @@ def test_comparisons_of_the_config() -> None:
 
 
 def test_a_named_comparison_is_not_made_the_other_way_round() -> None:
-    names = [ArmName(variant=Variant.DEBUG2FIX, main="large", sub=s) for s in ("large", "small")]
+    names = [ArmName(variant="debug2fix", main="large", sub=s) for s in ("large", "small")]
     named = (ComparisonConfig(first=names[0], second=names[1]),)
     found = report(comparisons=named)
     pairs = [(each.first, each.second) for each in found.comparisons]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from collect.agents.config import RepairConfig, Variant
+from collect.agents.config import RepairConfig
 from collect.agents.debug_tools import reply
+from collect.agents.inspectcoder.ablations import Ablation
 from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
@@ -88,8 +89,8 @@ def write_inspector(inspection: Inspection, conversation: Conversation, form: Fo
 
 def _system_prompt(conversation: Conversation, by_tools: bool) -> str:
     # Only the raw terminal's prompt names the solution's file, and no terminal is read.
-    variant, steps = Variant(conversation.variant), CONFIG.max_reasoning_steps
-    return inspector_prompt(variant, by_tools, steps, solution="")
+    ablation, steps = Ablation(conversation.variant), CONFIG.max_reasoning_steps
+    return inspector_prompt(ablation, by_tools, steps, solution="")
 
 
 def _seen(step: Step, view: SessionView, inspection: Inspection) -> Seen:

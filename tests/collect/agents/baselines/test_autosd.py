@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from collect.agents.baselines.autosd import Experiment, ExperimentArguments, error_line
-from collect.agents.config import AgentsConfig, RepairConfig, Variant
+from collect.agents.config import AgentsConfig, RepairConfig
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import ToolReply
 from collect.benchmarks.base import Instance
@@ -196,7 +196,7 @@ def test_the_error_is_the_last_exception() -> None:
 
 
 def test_the_oracle_resolves_a_bug_by_two_experiments() -> None:
-    trace = repair(Variant.AUTOSD)
+    trace = repair("autosd")
     assert trace.failure is None
     assert trace.verdict.resolved
     debugging, patching = trace.logs
@@ -226,7 +226,7 @@ def test_the_reasoning_steps_are_shared_by_all_attempts() -> None:
     rejected = "Conclusion: The hypothesis is rejected. <DEBUGGING DONE>"
     wrong = f"```python\n{BUG.files['solution.py'].decode()}```"
     model = conversations([step, rejected], [wrong], [step], [wrong])
-    trace = repair(Variant.AUTOSD, model, max_reasoning_steps=3)
+    trace = repair("autosd", model, max_reasoning_steps=3)
     assert [log.steps for log in trace.logs] == [2, 1, 1, 1]
     assert [log.patch_attempt for log in trace.logs] == [1, 1, 2, 2]
     assert trace.stop_reason is StopReason.STEP_LIMIT
@@ -237,7 +237,7 @@ def test_the_reasoning_steps_are_shared_by_all_attempts() -> None:
 def test_a_model_that_never_experiments_still_gets_its_patch() -> None:
     prose = "I believe that the comparison is wrong."
     model = conversations([prose, prose], [f"```python\n{CORRECT}```"])
-    trace = repair(Variant.AUTOSD, model, max_reasoning_steps=2)
+    trace = repair("autosd", model, max_reasoning_steps=2)
     assert trace.verdict.resolved
     outcomes = [row.tool_outcome for row in trace.logs[0].rows if row.tool_outcome]
     assert outcomes == [ToolOutcome.INVALID] * 2

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.rollouts.rollout import RolloutTrace
 from collect.store.messages import Message
 from collect.store.records import Role, StopReason
@@ -36,7 +35,7 @@ def said(trace: RolloutTrace) -> list[str]:
 
 @pytest.mark.slow
 def test_verdicts_then_the_program() -> None:
-    trace = repair(Variant.LDB_BLOCK, scripted(VERDICTS, program(CORRECT)))
+    trace = repair("ldb_block", scripted(VERDICTS, program(CORRECT)))
     assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
     asked, request = said(trace)
     assert BUG.problem_statement in asked
@@ -53,7 +52,7 @@ def test_verdicts_then_the_program() -> None:
 @pytest.mark.slow
 def test_the_conversation_goes_on_over_the_attempts() -> None:
     replies = (VERDICTS, program(WRONG), "It all looks odd.", program(CORRECT))
-    trace = repair(Variant.LDB_LINE, scripted(*replies))
+    trace = repair("ldb_line", scripted(*replies))
     assert trace.verdict.resolved
     [log] = trace.logs
     assert (log.patch_attempt, log.steps) == (2, 4)
@@ -68,7 +67,7 @@ def test_the_conversation_goes_on_over_the_attempts() -> None:
 @pytest.mark.slow
 def test_malformed_verdicts_and_missing_programs_end_nothing() -> None:
     replies = ("{'block': [}", "I'd rather not.", '[{"block": null', "Still not.")
-    trace = repair(Variant.LDB_FUNCTION, scripted(*replies), max_patch_attempts=2)
+    trace = repair("ldb_function", scripted(*replies), max_patch_attempts=2)
     assert trace.failure is None
     assert trace.stop_reason is StopReason.ATTEMPT_LIMIT
     assert len(said(trace)) == 4
@@ -79,7 +78,7 @@ def test_malformed_verdicts_and_missing_programs_end_nothing() -> None:
 def test_without_a_trace_the_program_is_asked_for_at_once() -> None:
     code = f"import os\n{BUGGY}".replace("    best = None\n", "    os._exit(3)\n")
     bug = replace(BUG, files={**BUG.files, "solution.py": code.encode()})
-    trace = repair(Variant.LDB_BLOCK, scripted(program(CORRECT)), instance=bug)
+    trace = repair("ldb_block", scripted(program(CORRECT)), instance=bug)
     assert trace.verdict.resolved
     [asked] = said(trace)
     assert "There is no execution trace of this test: the traced run ended with exit" in asked

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from collect.agents.baselines.swe_agent import SUBMIT, BashForm, observation
-from collect.agents.config import Variant
 from collect.agents.tools import MalformedAction, ToolReply
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
@@ -30,7 +29,7 @@ def play(*commands: str, attempts: int = 5, steps: int = 30) -> RolloutTrace:
 
 def replay(replies: list[Message], attempts: int = 5, steps: int = 30) -> RolloutTrace:
     backend = ScriptedBackend("m", {"patch_coder": replies})
-    return repair(Variant.SWE_AGENT, backend, max_patch_attempts=attempts, max_shell_steps=steps)
+    return repair("swe_agent", backend, max_patch_attempts=attempts, max_shell_steps=steps)
 
 
 def told(trace: RolloutTrace) -> list[str]:
@@ -161,7 +160,7 @@ def test_out_of_steps_the_program_as_it_stands_is_the_patch() -> None:
 @pytest.mark.slow
 def test_the_oracle_tries_candidates_until_one_passes() -> None:
     backend = OracleBackend("m", OracleConfig(backend="oracle", candidates=2))
-    trace = repair(Variant.SWE_AGENT, backend)
+    trace = repair("swe_agent", backend)
     assert trace.failure is None
     assert trace.verdict.resolved
     [log] = trace.logs

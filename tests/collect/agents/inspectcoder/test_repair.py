@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.errors import FailureKind
 from collect.rollouts.rollout import RolloutTrace
@@ -52,7 +51,7 @@ def sandbox_config(backend: str) -> SandboxConfig:
 
 @pytest.mark.parametrize("form", [pytest.param("react", marks=pytest.mark.slow), "tools"])
 def test_the_oracle_inspects_tries_and_repairs(form: str, sandbox_config: SandboxConfig) -> None:
-    trace = repair(Variant.INSPECTCODER, sandbox=sandbox_config, inspector_form=form)
+    trace = repair("inspectcoder", sandbox=sandbox_config, inspector_form=form)
     assert trace.failure is None
     assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
     inspector, coder = trace.logs
@@ -70,7 +69,7 @@ def test_the_oracle_inspects_tries_and_repairs(form: str, sandbox_config: Sandbo
 def test_a_failed_patch_is_the_next_round_s_program() -> None:
     proposal = act('propose_repair("The root cause of the bug is line 14.")')
     backend = scripted([proposal], [program(WRONG)])
-    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2)
+    trace = repair("inspectcoder", backend, max_patch_attempts=2)
     assert (trace.verdict.resolved, trace.stop_reason) == (False, StopReason.ATTEMPT_LIMIT)
     assert [log.patch_attempt for log in trace.logs] == [1, 1, 2, 2]
     second_inspector, second_coder = trace.logs[2], trace.logs[3]
@@ -88,7 +87,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
 def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
     proposal = act('propose_repair("x")')
     backend = scripted([proposal], ["I would change line 14."])
-    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2, max_reminders=0)
+    trace = repair("inspectcoder", backend, max_patch_attempts=2, max_reminders=0)
     assert trace.patch == ""
     assert "no fenced code block" in trace.logs[3].rows[1].message.content
     assert "## Code Version 2" not in trace.logs[3].rows[1].message.content
@@ -97,7 +96,7 @@ def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
 def test_a_patch_coder_is_reminded_of_the_program() -> None:
     proposal = act('propose_repair("x")')
     backend = scripted([proposal], ["I would change line 14.", program(WRONG)])
-    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=1)
+    trace = repair("inspectcoder", backend, max_patch_attempts=1)
     _, coder = trace.logs
     assert [row.message.role for row in coder.rows[2:]] == ["assistant", "user", "assistant"]
     assert "no fenced code block" in coder.rows[3].message.content
@@ -109,7 +108,7 @@ def test_public_tests_decide_when_to_stop_and_all_tests_the_verdict() -> None:
         'def top_word(text, stop_words=()):\n    return {"b a b a c": "a"}.get(text, "tea")\n'
     )
     code = shortcut + 'def top_words(texts):\n    return ["x", "y"]\n'
-    trace = repair(Variant.SIMPLE_DEBUGGING, scripted([], [program(code)]))
+    trace = repair("simple_debugging", scripted([], [program(code)]))
     assert trace.stop_reason is StopReason.FINISHED
     assert not trace.verdict.resolved
     failed = {test.name for test in trace.verdict.tests if test.after != "passed"}
@@ -126,7 +125,7 @@ def test_an_inspection_step_by_step() -> None:
         act('propose_repair("The root cause of the bug is that ties go to the last.")'),
     ]
     backend = scripted(steps, [program(CORRECT)])
-    trace = repair(Variant.INSPECTCODER, backend)
+    trace = repair("inspectcoder", backend)
     assert all(not tools for _, _, tools in backend.requests), "it acts in its text"
     assert trace.verdict.resolved
     stopped, broken, went_on, no_action, invalid = observations(trace)
@@ -153,7 +152,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
         act('control_execution("restart")'),
         act('propose_repair("The root cause of the bug is known.")'),
     ]
-    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
+    trace = repair("inspectcoder", scripted(steps, [program(CORRECT)]))
     failed, refused, again = observations(trace)
     assert "post mortem: an exception ended the run" in failed
     assert "State: post mortem, since an exception" in failed
@@ -171,7 +170,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
 def test_steps_are_shared_by_all_rounds_and_end_in_a_forced_plan() -> None:
     look = act('interact_code("print(1)")')
     backend = scripted([look, look, "The root cause is unknown."], [program(WRONG)])
-    trace = repair(Variant.INSPECTCODER, backend, max_reasoning_steps=2)
+    trace = repair("inspectcoder", backend, max_reasoning_steps=2)
     assert trace.stop_reason is StopReason.STEP_LIMIT
     inspector, coder = trace.logs
     assert inspector.stop_reason is StopReason.STEP_LIMIT
@@ -186,7 +185,7 @@ def test_a_changed_program_can_be_tried_to_the_end_of_the_test() -> None:
         act(f"interact_code({f'exec({CORRECT!r}, globals())'!r})", 'control_execution("continue")'),
         act('propose_repair("x")'),
     ]
-    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
+    trace = repair("inspectcoder", scripted(steps, [program(CORRECT)]))
     told = observations(trace)[0]
     assert "The test ran to its end without an exception" in told
     assert "the files are as they were" in told
@@ -208,7 +207,7 @@ def test_tools_called_in_one_message_show_the_session_s_state_once_after_the_las
     }
     backend = ScriptedBackend("m", replies)
     set_one, moved, looked, _ = observations(
-        repair(Variant.INSPECTCODER, backend, inspector_form="tools")
+        repair("inspectcoder", backend, inspector_form="tools")
     )
     assert STATE_HEADING not in set_one + looked
     assert f"top_word at solution.py:{FAULT_LINE}" in moved.partition(STATE_HEADING)[2]
@@ -224,7 +223,7 @@ def test_a_forced_plan_may_come_as_a_call() -> None:
     look = ToolCall("l", "interact_code", json.dumps({"code": "print(1)"}))
     replies["inspector"].insert(0, Message("assistant", "I look.", tool_calls=(look,)))
     backend = ScriptedBackend("m", replies)
-    trace = repair(Variant.INSPECTCODER, backend, inspector_form="tools", max_reasoning_steps=1)
+    trace = repair("inspectcoder", backend, inspector_form="tools", max_reasoning_steps=1)
     assert trace.verdict.resolved
     inspector = trace.logs[0]
     assert inspector.final_answer == "The cause is line 13."
@@ -253,7 +252,7 @@ def test_in_a_folder():
         fail_to_pass=(name,),
         pass_to_pass=(),
     )
-    trace = repair(Variant.INSPECTCODER, instance=messy)
+    trace = repair("inspectcoder", instance=messy)
     assert trace.failure is None, trace.failure
     assert (trace.verdict.resolved, trace.logs[-1].patch_attempt) == (True, 1)
     assert "data" not in trace.patch
@@ -265,12 +264,12 @@ def test_a_shell_s_other_files_are_no_part_of_the_patch() -> None:
     commands = [forge, "echo SUBMIT_REPAIRED_PROGRAM"]
     texts = [f"THOUGHT: x\n\n```bash\n{command}\n```" for command in commands]
     backend = scripted([], texts)
-    trace = repair(Variant.SWE_AGENT, backend, max_patch_attempts=1)
+    trace = repair("swe_agent", backend, max_patch_attempts=1)
     assert (trace.patch, trace.verdict.resolved) == ("", False)
 
 
 def test_a_simulated_debugger_is_a_model_and_opens_no_session() -> None:
-    trace = repair(Variant.INSPECTCODER_NO_DEBUGGER)
+    trace = repair("inspectcoder_no_debugger")
     roles = [log.role for log in trace.logs]
     assert roles == [Role.SIMULATOR, Role.INSPECTOR, Role.PATCH_CODER]
     assert not any(log.events for log in trace.logs)
@@ -282,7 +281,7 @@ def test_the_raw_terminal_shows_pdb_s_own_words() -> None:
         act(f"b solution.py:{FAULT_LINE}", "c", "p counts", "p nonsense", "!x = 1", "p x"),
         act('propose_repair("The root cause of the bug is known.")'),
     ]
-    trace = repair(Variant.INSPECTCODER_NO_INSPECTWARE, scripted(steps, [program(CORRECT)]))
+    trace = repair("inspectcoder_no_inspectware", scripted(steps, [program(CORRECT)]))
     assert trace.verdict.resolved
     [seen] = observations(trace)
     assert "(Pdb)" in seen
@@ -302,7 +301,7 @@ def test_without_inspection_prints_are_left_out() -> None:
         act('interact_code("best = 5; print(best)")', 'propose_repair("x")'),
     ]
     backend = scripted(steps, [program(CORRECT)])
-    trace = repair(Variant.INSPECTCODER_NO_INSPECTION, backend)
+    trace = repair("inspectcoder_no_inspection", backend)
     assert "Refused: values can't be inspected here" in observations(trace)[0]
     assert "Counter" not in observations(trace)[0]
     prompt = backend.requests[0][1][0].content
@@ -316,7 +315,7 @@ def test_a_rewritten_program_that_hangs_is_a_failed_attempt() -> None:
     endless = replace(BUG, pass_to_pass=(), fail_to_pass=BUG.fail_to_pass[:1])
     backend = scripted([], [program(code)])
     trace = repair(
-        Variant.SIMPLE_DEBUGGING, backend, instance=endless, test_timeout=5, max_patch_attempts=1
+        "simple_debugging", backend, instance=endless, test_timeout=5, max_patch_attempts=1
     )
     assert trace.failure is None, trace.failure
     assert [test.after for test in trace.verdict.tests] == ["timed_out"]
@@ -324,7 +323,7 @@ def test_a_rewritten_program_that_hangs_is_a_failed_attempt() -> None:
 
 def test_a_bug_that_does_not_fail_is_the_benchmark_s_fault() -> None:
     correct = replace(BUG, files={**BUG.files, "solution.py": CORRECT.encode()})
-    trace = repair(Variant.SIMPLE_DEBUGGING, scripted([], []), instance=correct)
+    trace = repair("simple_debugging", scripted([], []), instance=correct)
     assert trace.failure is not None
     assert trace.failure.kind is FailureKind.INFRASTRUCTURE
     assert "all public tests pass before the repair" in trace.failure.message
@@ -333,7 +332,7 @@ def test_a_bug_that_does_not_fail_is_the_benchmark_s_fault() -> None:
 @pytest.mark.slow
 def test_without_a_correct_program_the_oracle_says_so() -> None:
     unknown = replace(BUG, gold_patch="")
-    trace = repair(Variant.INSPECTCODER, instance=unknown)
+    trace = repair("inspectcoder", instance=unknown)
     assert trace.failure is not None
     assert trace.failure.kind is FailureKind.MODEL
     assert "comes without a correct program" in trace.failure.message
@@ -341,6 +340,6 @@ def test_without_a_correct_program_the_oracle_says_so() -> None:
 
 @pytest.mark.slow
 def test_actions_are_counted_as_json() -> None:
-    trace = repair(Variant.INSPECTCODER)
+    trace = repair("inspectcoder")
     counts = trace.logs[0].actions
     assert json.loads(json.dumps(counts))["set_breakpoint"] >= 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import AgentsConfig, Variant
+from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Instance, TestStatus
 from collect.benchmarks.fix_copies import CopySearch, search_copies
@@ -171,7 +171,7 @@ def test_the_oracle_resolves_it_in_its_debugger(tmp_path: Path, bug_image: tuple
     settings = RolloutSettings(
         benchmark, DOCKER, AgentsConfig(), {"o": role_model}, threading.Event()
     )
-    spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "o", "o", 0)
+    spec = RolloutSpec(instance, "debug2fix_tool_limit", "o", "o", 0)
     trace = run_rollout(spec, settings)
     assert trace.failure is None
     assert trace.verdict.resolved

@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 import ray
 
-from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
@@ -370,7 +369,7 @@ def doing(
     )
     models = {"oracle": runtime.model_config_of("oracle")}
     setup = Setup(runtime, benchmark, models, folder)
-    spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
+    spec = RolloutSpec(instance, "debug2fix", "oracle", "oracle", 0)
     work = kind(spec, RunIdentity("test", 0), "hash")
     with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
         for check in cluster.checks([work]):

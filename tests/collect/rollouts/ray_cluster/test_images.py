@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
@@ -231,7 +230,7 @@ def test_an_engine_that_fails_ends_one_rollout_and_not_the_run(
     config = runtime(0)
     benchmark = BundledBenchmark()
     setup = Setup(config, benchmark, {"oracle": config.model_config_of("oracle")}, tmp_path)
-    spec = RolloutSpec(benchmark.instances()[0], Variant.DEBUG2FIX, "oracle", "oracle", 0)
+    spec = RolloutSpec(benchmark.instances()[0], "debug2fix", "oracle", "oracle", 0)
     work = RolloutWork(spec, RunIdentity("test", 0), "hash")
     worker = NodeWorker(setup, None, "node-1", 1)
     stop = threading.Event()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
 from collect.errors import FailureKind
@@ -29,7 +28,7 @@ def test_an_unforeseen_error_is_a_row(tmp_path: Path) -> None:
     models = {"oracle": runtime.model_config_of("oracle")}
     worker = NodeWorker(Setup(runtime, benchmark, models, tmp_path), None, "worker", 1)
     worker._executor = cast(ThisMachine, Broken())
-    spec = RolloutSpec(next(iter(benchmark.instances())), Variant.DEBUG2FIX, "oracle", "oracle", 0)
+    spec = RolloutSpec(next(iter(benchmark.instances())), "debug2fix", "oracle", "oracle", 0)
     row, conversations = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))
     assert (row.failure_kind, row.failure_type) == (FailureKind.INFRASTRUCTURE, "KeyError")
     assert "in do\n    raise KeyError" in (row.failure_message or ""), "the row shows where"
