@@ -426,7 +426,7 @@ def test_what_does_not_fit_without_tool_results_ends_the_rollout() -> None:
 @pytest.mark.parametrize("reminders", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_main_agent_that_has_done_nothing_is_reminded_once(reminders: int) -> None:
     look = call("grep", '{"pattern": "x", "path": "README.md"}')
-    said = [Message("assistant", '```json\n{"name": "bash"}\n```'), Message("assistant", "No.")]
+    said = [Message("assistant", "I would call bash."), Message("assistant", "No.")]
     trace = rollout(
         "baseline",
         ScriptedBackend("m", {"main": [look, *said]}),
