@@ -154,7 +154,7 @@ class FormatReport(BaseModel):
     held_out: dict[str, Any]
     """The config's `held_out` section: the bugs whose conversations were dropped."""
     rollouts: dict[str, RolloutsRead] = {}
-    """By name of the run, of those that have rollouts."""
+    """What was read of each run that has rollouts, by its name."""
 
 
 # The card.

@@ -63,7 +63,8 @@ def in_asyncio(function: Any) -> bool:
 
 
 def innermost_frames(coroutine: Any) -> Iterator[FrameAt]:
-    """The frames of a suspended coroutine and of those that it awaits, innermost first."""
+    """The frames of a suspended coroutine and of the coroutines that it awaits; the innermost is
+    first."""
     frames = []
     for _ in range(MOST_AWAITS):
         if type(coroutine) is types.CoroutineType:
